@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -11,6 +13,7 @@ import (
 
 func newValidate() *cobra.Command {
 	var sets []string
+	var show bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE|NAME|-",
 		Short: "Check a scenario without running it",
@@ -39,13 +42,46 @@ resources that it has itself.`,
 			if n := len(s.Variants); n > 0 {
 				variants = fmt.Sprintf(", %d variants", n)
 			}
+			if show {
+				if err := showBatches(cmd.OutOrStdout(), s); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d phases, %d gates, %d nodes%s\n",
 				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
 			return nil
 		},
 	}
 	addSetFlag(cmd, &sets)
+	cmd.Flags().BoolVar(&show, "show", false, "print what the scenario's templates expand to: numbers, and the first object of each kind")
 	return cmd
+}
+
+// showBatches prints the numbers of each batch of objects and the first object of each kind.
+func showBatches(to io.Writer, s *scenario.Scenario) error {
+	for _, b := range s.Batches() {
+		all, err := s.Expand(b)
+		if err != nil {
+			return loadgen.Usage(err)
+		}
+		last, err := all.At(all.Len() - 1)
+		if err != nil {
+			return loadgen.Usage(err)
+		}
+		firsts, err := all.Firsts()
+		if err != nil {
+			return loadgen.Usage(err)
+		}
+		fmt.Fprintf(to, "# %s: %s, in %d namespaces; the last is %s\n", b.Path, all, b.Namespaces, &last)
+		for _, o := range firsts {
+			text, err := yaml.Marshal(o.Manifest)
+			if err != nil {
+				return fmt.Errorf("%s: write %s as YAML: %w", o.Place, &o, err)
+			}
+			fmt.Fprintf(to, "--- # %s\n%s", o.Place, text)
+		}
+	}
+	return nil
 }
 
 // readScenario reads and checks a scenario, gates included; "-" is standard input.

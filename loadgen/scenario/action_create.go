@@ -168,7 +168,7 @@ func (p *Phase) Manifests() []Manifest { return manifestsOf(p.Actions) }
 func manifestsOf(actions []Action) []Manifest {
 	var all []Manifest
 	for _, a := range actions {
-		if a.Kind == "create" {
+		if a.Kind == "create" && !a.OnObjects() {
 			all = append(all, a.Manifest())
 		}
 	}

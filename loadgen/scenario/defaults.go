@@ -23,6 +23,9 @@ func (s *Scenario) setDefaults() {
 	}
 	orDefault(&n.StatusReport, Duration(5*time.Minute))
 	orDefault(&n.RegisterRate, 50)
+	for i := range s.Objects {
+		s.Objects[i].setDefaults()
+	}
 	for _, l := range s.Loads() {
 		l.setDefaults()
 	}
@@ -34,6 +37,7 @@ func (s *Scenario) setDefaults() {
 				kinds[a.Name] = a.WorkloadKind()
 			}
 			a.setDefaults(kinds[a.Name])
+			a.Batch.setDefaults()
 		}
 	}
 	for i := range s.Gates {

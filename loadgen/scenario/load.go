@@ -54,7 +54,7 @@ func unknown(name string) error {
 
 // Read reads a built-in scenario by name, or a file by path, lays the
 // "path=value" overrides over it, fills in defaults and validates. All errors
-// are joined, one line each. The files of replays are read too.
+// are joined, one line each. The files of replays and templates are read too.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
 		return Parse(nameOrFile+".yaml", data, overrides)
@@ -70,11 +70,11 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.readReplays(filepath.Dir(nameOrFile))
+	return s, s.readFiles(filepath.Dir(nameOrFile))
 }
 
 // ReadStdin is Read of a scenario that comes by standard input. Relative files
-// of replays lie in the working directory.
+// lie in the working directory.
 func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scenario, error) {
 	data, err := userfile.Stdin(ctx, stdin, userfile.Text)
 	if err != nil {
@@ -84,7 +84,12 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 	if err != nil {
 		return nil, err
 	}
-	return s, s.readReplays(".")
+	return s, s.readFiles(".")
+}
+
+// readFiles reads the files that the scenario names; relative ones lie in dir.
+func (s *Scenario) readFiles(dir string) error {
+	return errors.Join(s.readReplays(dir), s.readTemplates(dir))
 }
 
 // Parse reads a scenario from data; file is its name in errors.

@@ -21,6 +21,8 @@ type loadKind struct {
 	// manifests: the objects are of the resources that its operations name, and take
 	// namespaces, sizes and a manifest.
 	manifests bool
+	// namespaces: it takes namespaces, also without objects of its own.
+	namespaces bool
 	// fixed refuses an Operation in the load. operations are its own instead;
 	// none: what it writes belongs to the load that it names.
 	fixed      *refusal
@@ -41,7 +43,7 @@ type loadKind struct {
 type refusal struct{ hint, why string }
 
 func loadKinds() []loadKind {
-	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), customKind()}
+	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), customKind(), objectsKind()}
 }
 
 // LoadKinds lists the names of the kinds of load.

@@ -76,7 +76,7 @@ func (v *validator) forecast() {
 }
 
 func (c *forecast) act(path string, phase int, all *Action) {
-	if all.Kind == "create" { // of no pods
+	if all.Kind == "create" || all.OnObjects() { // of no pods that are known
 		return
 	}
 	for _, a := range all.Each() {

@@ -33,6 +33,9 @@ type Scenario struct {
 	// Setup: actions "create" before loads make their objects, as policies that are to be in
 	// force throughout; custom resources are served when it is over
 	Setup []Action `yaml:"setup,omitempty"`
+	// Objects: made from templates before the first phase, after those of Setup; definitions of
+	// custom resources first
+	Objects []Batch `yaml:"objects,omitempty"`
 	// NamespaceLabels: of the run's namespaces, as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // in every phase
@@ -81,8 +84,9 @@ type Phase struct {
 
 // Action changes objects at the start of a phase.
 type Action struct {
-	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a workload, or
-	// "create" of an Object
+	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a workload, "create" of
+	// an Object, or, of objects of any resource, "create" or "apply" of Templates and "patch",
+	// "delete", "evict", "exec", "scale" or "restart" of a Target
 	Kind string `yaml:"kind"`
 	// Name: of the workload (and its Service); an Object has its own
 	Name string `yaml:"name,omitempty"`
@@ -134,10 +138,33 @@ type Action struct {
 	RunFor Duration `yaml:"runFor,omitempty"`
 	// BackoffLimit: of a Job or CronJob: with more pods failed or evicted the Job fails; default 6
 	BackoffLimit int `yaml:"backoffLimit,omitempty" zero:"upstream's 6"`
-	// Every: from one run of a CronJob to the next, whole minutes that divide an hour, default 1m
+	// Every: from one run of a CronJob to the next, whole minutes that divide an hour, default 1m;
+	// of an action on objects, from one time to the next, from After to the end of the phase,
+	// default once
 	Every Duration `yaml:"every,omitempty" zero:"1m"`
 	// ConcurrencyPolicy: of a CronJob, "Allow" (the default), "Forbid" or "Replace"
 	ConcurrencyPolicy string `yaml:"concurrencyPolicy,omitempty"`
+	Batch             `yaml:",inline"`
+	// Target: objects of the run that are patched, deleted, evicted, scaled or restarted, or pods
+	// in which a command is run
+	Target Selection `yaml:"target,omitempty"`
+	// Patch: of each of the Target, whose texts are templates with {{.Name}}, {{.Namespace}},
+	// {{.Index}} (from 0) and Vars
+	Patch any `yaml:"patch,omitempty"`
+	// PatchType: "merge" (the default), "json", "strategic" or "apply"
+	PatchType   string `yaml:"patchType,omitempty"`
+	Subresource string `yaml:"subresource,omitempty"` // of a patch, as "status"
+	// Propagation: of a delete, "Background" (the default), "Foreground" or "Orphan"
+	Propagation string `yaml:"propagation,omitempty"`
+	// Collection: delete by one request in each namespace
+	Collection bool     `yaml:"collection,omitempty"`
+	Command    []string `yaml:"command,omitempty"` // of an exec, in the first container
+	// OnlyMissing: create the objects of Templates that are not there
+	OnlyMissing bool `yaml:"onlyMissing,omitempty"`
+	// After: of an action on objects, from the phase's start; default at once, in file order
+	After Duration `yaml:"after,omitempty"`
+	// Rate: of requests on objects; default as fast as answers come, 16 at a time
+	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out for that"`
 }
 
 // TopologySpread is one spread constraint of a deploy's pods.

@@ -8,8 +8,8 @@ import (
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
-	// Kind: "requests", "watches", "changes", "history", "streams" or "custom" (made by
-	// the Go program that runs the scenario)
+	// Kind: "requests", "watches", "changes", "history", "streams", "objects" or "custom" (made
+	// by the Go program that runs the scenario)
 	Kind string `yaml:"kind"`
 
 	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches
@@ -59,6 +59,15 @@ type Load struct {
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
 	Watchers int `yaml:"watchers,omitempty" zero:"3"` // of a history, each of all registers; default 3
 
+	// Templates: of a load of objects, which creates each once, as a Batch has them
+	Templates []Template `yaml:"templates,omitempty"`
+	// Iterations: of all templates; default one for each namespace
+	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
+	// Vars: values by name, {{.NAME}} in templates
+	Vars map[string]any `yaml:"vars,omitempty"`
+	// Placement: "nodes" (the default) or "none", as of a Batch
+	Placement string `yaml:"placement,omitempty"`
+
 	// Stream: to pods of the run: "logs" (the default), "exec" (a command that sends back its
 	// input), "attach" or "portForward" (to a port that does so)
 	Stream string `yaml:"stream,omitempty"`
@@ -90,6 +99,21 @@ type Operation struct {
 	// Encoding: of answers: "json" (the default) or "protobuf" (built-in resources)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (the default) or "cluster"
+	// Subresource: of the objects, as "status" or "scale", that is read or written; one that is
+	// created needs a Body, as "eviction" of pods or "token" of serviceaccounts
+	Subresource string `yaml:"subresource,omitempty"`
+	PatchType   string `yaml:"patchType,omitempty"` // of a patch: "merge" (the default), "json" or "strategic"
+	// Body: of a patch, default the payload; of what is created in a subresource. Its texts are
+	// templates, with {{.Turn}}, a number that changes with each request
+	Body any `yaml:"body,omitempty"`
+}
+
+// FullResource is the resource with its subresource, as "pods/status".
+func (o Operation) FullResource() string {
+	if o.Subresource == "" {
+		return o.Resource
+	}
+	return o.Resource + "/" + o.Subresource
 }
 
 // Shape changes a load's rate with time.
@@ -155,7 +179,7 @@ func (l *Load) NamespacesIn(run string) []string {
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":
-		return false // the creation itself is measured
+		return o.Subresource != "" // else the creation itself is measured
 	case "update", "patch", "delete", "apply":
 		return true
 	}

@@ -160,6 +160,14 @@ func (s *Scenario) validate() error {
 	}
 	created := map[string]bool{}
 	v.setup(created)
+	for i := range s.Objects {
+		path := fmt.Sprintf("objects[%d]", i)
+		if !s.Objects[i].Has() {
+			v.fail(path+".templates", "write templates: [{file: web.yaml, replicas: 100}]", "is missing")
+			continue
+		}
+		v.batch(path, &s.Objects[i])
+	}
 	v.namespaceLabels()
 	loadNames := map[string]bool{}
 	for i := range s.Background {
@@ -199,7 +207,9 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 		v.uniqueName(path, "phase", p.Name, seen)
 		v.phaseEnd(path, p)
 		for j := range p.Actions {
-			v.action(fmt.Sprintf("%s.actions[%d]", path, j), &p.Actions[j], deployed, created)
+			at := fmt.Sprintf("%s.actions[%d]", path, j)
+			v.action(at, &p.Actions[j], deployed, created)
+			v.actionTimes(at, p, &p.Actions[j])
 		}
 		v.awaited(path, p, deployed)
 		before := len(v.errs)
@@ -221,7 +231,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	case p.For != 0 && p.Until != "":
 		v.fail(path+".until", "keep one of them", "phase %q has both for and until", p.Name)
 	case p.Until != "":
-		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed") && p.Within == 0 {
+		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade") && p.Within == 0 {
 			v.fail(path+".until", "add within: 5m", "phase %q may never end", p.Name)
 		}
 		if p.Until == "nodesNotReady" && !v.failsNodesBy(p) {
@@ -229,6 +239,9 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 		}
 		if (p.Until == "nodesReady" || p.Until == "nodesNotReady") && v.s.Nodes.Count == 0 {
 			v.fail(path+".until", "set nodes.count", "there are no simulated nodes")
+		}
+		if p.Until == "objectsMade" && !slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" }) {
+			v.fail(path+".until", "add load: "+objectsKind().example, "phase %q has no load of objects", p.Name)
 		}
 		if p.Until == "resourcesServed" && !slices.ContainsFunc(p.Manifests(), func(m Manifest) bool { return m.Defines() }) {
 			v.fail(path+".until", "add actions: [{kind: create, object: {kind: CustomResourceDefinition, ...}}]", "phase %q defines no custom resource", p.Name)
@@ -268,7 +281,11 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 }
 
 func (v *validator) action(path string, a *Action, deployed map[string]*Action, created map[string]bool) {
-	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create") {
+	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create", "apply", "patch", "evict", "exec", "restart") {
+		return
+	}
+	if a.OnObjects() {
+		v.objectAction(path, a)
 		return
 	}
 	if a.Kind == "create" {

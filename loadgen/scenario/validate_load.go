@@ -131,10 +131,11 @@ func (v *validator) foreignFields(path string, l *Load) {
 	}
 	objects := loadKindsThat(func(k loadKind) bool { return k.objects > 0 })
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
+	namespaces := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests || k.namespaces }), " ")
 	v.onlyFor(path, l.Kind, append(all,
 		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
 		field{"objects", l.Objects != defaultObjects, strings.Join(objects, " ")},
-		field{"namespaces", l.Namespaces != defaultNamespaces, manifests}, field{"spread", l.Spread != defaultSpread, manifests},
+		field{"namespaces", l.Namespaces != defaultNamespaces, namespaces}, field{"spread", l.Spread != defaultSpread, manifests},
 		field{"size", l.Size != defaultSize && l.Size != 0, manifests}, field{"sizes", len(l.Sizes) > 0, manifests}, field{"object", l.Object != nil, manifests},
 	))
 	if refused := kind.fixed; refused != nil && l.Operation != (Operation{}) {

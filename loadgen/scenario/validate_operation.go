@@ -36,7 +36,10 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 		{"limit", o.Limit != 0, "list"}, {"allPages", o.AllPages, "list"},
 		{"labelSelector", o.LabelSelector != "", "list"}, {"fieldSelector", o.FieldSelector != "", "list"},
 		{"form", o.Form != "object", "get list"}, {"scope", o.Scope != "namespace", "list"},
+		{"subresource", o.Subresource != "", "get create update patch apply"}, {"patchType", o.PatchType != "", "patch"},
+		{"body", o.Body != nil, "create patch"},
 	})
+	v.body(path, o)
 	v.between(path+".limit", float64(o.Limit), 0, 100_000)
 	if o.AllPages && o.Limit == 0 {
 		v.fail(path+".allPages", "write limit: 500", "a list without a limit has one page")
@@ -138,5 +141,33 @@ func (v *validator) fieldSelector(path, resource, text string) {
 			hint = "labels are selected by labelSelector; " + hint
 		}
 		v.fail(path, hint, "the API server selects no %s by %q", resource, r.Field)
+	}
+}
+
+// body checks the form of what is written, where it is not the object.
+func (v *validator) body(path string, o *Operation) {
+	if o.PatchType != "" {
+		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")
+	}
+	if strings.Trim(o.Subresource, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		v.fail(path+".subresource", "as status", "%q is no subresource", o.Subresource)
+	}
+	_, list := o.Body.([]any)
+	switch {
+	case o.Verb == "create" && o.Subresource != "" && o.Body == nil:
+		v.fail(path+".body", "as body: {apiVersion: policy/v1, kind: Eviction}", "what is created in %s/%s?", o.Resource, o.Subresource)
+	case o.Verb == "create" && o.Subresource == "" && o.Body != nil:
+		v.fail(path+".body", "write object: {...} for a resource, or add subresource:", "does nothing in a create of %s", o.Resource)
+	case o.PatchType == "json" && o.Body == nil:
+		v.fail(path+".body", `as body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
+	case o.Body != nil && list != (o.PatchType == "json"):
+		v.fail(path+".body", "a JSON patch is a list of operations, any other body fields", "it is no body of this verb and patchType")
+	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
+		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
+	}
+	if o.Body != nil && !v.s.recorded {
+		if _, err := RenderBodies(o.Body); err != nil {
+			v.fail(path+".body", "a template of sprig's functions and {{.Turn}}", "%v", err)
+		}
 	}
 }

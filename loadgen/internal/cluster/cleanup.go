@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -88,7 +89,7 @@ const (
 //  2. nodes
 //  3. pods of others on those nodes (DaemonSets that tolerate every taint)
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
-//  5. cluster objects that actions created, definitions of custom resources
+//  5. other objects without a namespace, definitions of custom resources
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	c, err := newCleaner(cfg, runID)
 	if err != nil {
@@ -98,6 +99,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 		return Removed{}, err
 	}
 	c.created, c.definitions, c.devices = scenario.Creatables(), true, true
+	c.discovery = c.client.Discovery()
 	c.log, c.notice = log, log
 	defer Waiting(log, "the cluster to remove what runs left")()
 	err = c.persist(ctx)
@@ -125,10 +127,11 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 // cleaner removes what runs made, in as many attempts as it takes.
 type cleaner struct {
 	client      kubernetes.Interface
-	metadata    metadata.Interface   // for the next two
-	created     []scenario.Creatable // cluster objects that actions create
-	definitions bool                 // definitions of custom resources are removed too
-	devices     bool                 // so are ResourceSlices and DeviceClasses
+	metadata    metadata.Interface           // for the next two
+	created     []scenario.Creatable         // cluster objects that actions create
+	definitions bool                         // definitions of custom resources are removed too
+	devices     bool                         // so are ResourceSlices and DeviceClasses
+	discovery   discovery.DiscoveryInterface // so are objects of all other resources without namespaces; nil: not
 	owned       metav1.ListOptions
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with what keeps it waiting; may be nil
@@ -186,7 +189,7 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.removeDefinitions(ctx))
+	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx))
 }
 
 // errNotGone ends an attempt whose namespace is still there.

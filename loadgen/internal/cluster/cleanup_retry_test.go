@@ -70,7 +70,7 @@ func TestCleanupOutlastsAnOutage(t *testing.T) {
 				if err := k.persist(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if left := strings.Join(objects(t, client), " "); strings.Contains(left, "r1") || strings.Contains(left, "sg-1") {
+				if left := strings.Join(present(t, client), " "); strings.Contains(left, "r1") || strings.Contains(left, "sg-1") {
 					t.Errorf("left: %s", left)
 				}
 				if got := k.removed.String(); got != "removed 1 namespace, 2 pods, 1 node, 1 lease, 1 CSINode, 1 ResourceSlice, 1 event, 1 certificate request, 2 RBAC objects, 1 cluster object" {
@@ -143,7 +143,7 @@ func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 		if !errors.Is(err, errNotGone) {
 			t.Errorf("got %v", err)
 		}
-		if left := strings.Join(objects(t, client), " "); strings.Contains(left, "sg-1") || strings.Contains(left, "clusterroles stormglass-r1") {
+		if left := strings.Join(present(t, client), " "); strings.Contains(left, "sg-1") || strings.Contains(left, "clusterroles stormglass-r1") {
 			t.Errorf("left: %s", left)
 		}
 	})
@@ -162,7 +162,7 @@ func TestCleanupRemembersNodes(t *testing.T) {
 		if err := cleanerOf(client, "r1").persist(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if left := strings.Join(objects(t, client), " "); strings.Contains(left, "leases sg-1") {
+		if left := strings.Join(present(t, client), " "); strings.Contains(left, "leases sg-1") {
 			t.Errorf("left: %s", left)
 		}
 	})

@@ -99,8 +99,8 @@ func inhabited() *fake.Clientset {
 	return c
 }
 
-// objects lists what is there, as "resource name", sorted.
-func objects(t *testing.T, c *fake.Clientset) []string {
+// present lists what is there, as "resource name", sorted.
+func present(t *testing.T, c *fake.Clientset) []string {
 	t.Helper()
 	var out []string
 	for _, k := range []struct {
@@ -144,13 +144,13 @@ func attempt(ctx context.Context, client *fake.Clientset, runID string, log func
 
 func TestCleanupRemovesOnlyTheNamedRun(t *testing.T) {
 	c := inhabited()
-	before := objects(t, c)
+	before := present(t, c)
 	var log []string
 	removed, err := attempt(t.Context(), c, "r1", func(line string) { log = append(log, line) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := objects(t, c)
+	after := present(t, c)
 	var gone []string
 	for _, o := range before {
 		if !slices.Contains(after, o) {
@@ -179,7 +179,7 @@ func TestCleanupOfEveryRun(t *testing.T) {
 	if _, err := attempt(t.Context(), c, "", func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range objects(t, c) {
+	for _, o := range present(t, c) {
 		if strings.Contains(o, "r1") || strings.Contains(o, "r2") || strings.Contains(o, "sg-") {
 			t.Errorf("left: %s", o)
 		}
@@ -223,7 +223,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "delete node sg-1: the webhook says no") {
 		t.Errorf("got %v", err)
 	}
-	if left := strings.Join(objects(t, c), " "); strings.Contains(left, "clusterroles stormglass-r1") {
+	if left := strings.Join(present(t, c), " "); strings.Contains(left, "clusterroles stormglass-r1") {
 		t.Errorf("what could go is still there: %s", left)
 	}
 }

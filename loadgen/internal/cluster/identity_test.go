@@ -104,14 +104,14 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 		t.Errorf("the API server is scraped with %+v", s)
 	}
 	for _, made := range []string{"clusterroles stormglass-3f9a", "clusterrolebindings stormglass-3f9a", "namespaces stormglass-3f9a"} {
-		if !strings.Contains(strings.Join(objects(t, c), "\n"), made) {
+		if !strings.Contains(strings.Join(present(t, c), "\n"), made) {
 			t.Errorf("not made: %s", made)
 		}
 	}
 	if err := target.cleanup(t.Context(), cleanerOf(c, target.runID)); err != nil {
 		t.Fatal(err)
 	}
-	if left := objects(t, c); len(left) != 0 {
+	if left := present(t, c); len(left) != 0 {
 		t.Errorf("left after the cleanup: %v", left)
 	}
 	if _, err := os.Stat(load.BearerTokenFile); !os.IsNotExist(err) {

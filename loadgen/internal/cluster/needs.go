@@ -167,6 +167,11 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		return nil, err
 	}
 	needs = append(needs, requests...)
+	created, err := batchNeeds(d, ns, s, true)
+	if err != nil {
+		return nil, err
+	}
+	needs = append(needs, created...)
 	if s.Nodes.Count > 0 && s.Nodes.Fidelity == node.Shared {
 		needs = append(needs, slices.Concat(
 			each("create get list watch", "", "nodes", ""),
@@ -230,7 +235,7 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 			where := ns
 			if n.Cluster {
 				where = ""
-			} else if r := (schema.GroupResource{Group: n.Group, Resource: n.Resource}); !slices.Contains(scenario.Manifests, r.String()) {
+			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
 				namespaced, err := isNamespaced(d, &mapper, s, r) // those with manifests are, if they exist yet or not
 				if err != nil {
 					return nil, err
@@ -245,6 +250,11 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 		}
 	}
 	return needs, nil
+}
+
+func withoutSubresource(resource string) string {
+	resource, _, _ = strings.Cut(resource, "/")
+	return resource
 }
 
 func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, s *scenario.Scenario, r schema.GroupResource) (bool, error) {

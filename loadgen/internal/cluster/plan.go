@@ -26,6 +26,8 @@ type Plan struct {
 	Workloads map[string]int
 	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
+	// Batches of objects that the scenario, actions and loads make, with their numbers by kind.
+	Batches []string
 	// Objects that loads work on, by resource.
 	Objects map[string]int
 	// Rate is the highest sum of request rates of a phase, per second.
@@ -51,6 +53,11 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	}
 	p.countPods(s)
 	p.countLoads(s)
+	for _, b := range s.Batches() {
+		if all, err := s.Expand(b); err == nil { // else the scenario was not read
+			p.Batches = append(p.Batches, fmt.Sprintf("%s, of %s", all, b.Path))
+		}
+	}
 	return p
 }
 
@@ -59,6 +66,9 @@ func (p *Plan) countPods(s *scenario.Scenario) {
 	for _, phase := range s.Phases {
 		surge := 0.0
 		for _, a := range eachOf(phase.Actions) {
+			if a.OnObjects() {
+				continue
+			}
 			switch a.Kind {
 			case "deploy":
 				kinds[a.Name] = a.WorkloadKind()
@@ -175,6 +185,9 @@ func (p Plan) String() string {
 	}
 	for _, m := range p.Created {
 		line("", "%s", created(m))
+	}
+	for _, b := range p.Batches {
+		line("", "%s", b)
 	}
 	if p.Account != "" {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)

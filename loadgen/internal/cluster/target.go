@@ -64,6 +64,7 @@ type Target struct {
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
 	devices    bool // the simulated nodes have some
+	batches    bool // objects are made from templates
 	// manifests are what the setup and actions create.
 	manifests []scenario.Manifest
 	// converts is the part of a definition that leads to a bundled plane's conversion-webhook; nil without one.
@@ -74,8 +75,8 @@ type Target struct {
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests()}
-	t.namespaces = []string{t.Namespace}
+	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
+	t.namespaces = t.BatchNamespaces()
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
 		t.tenants = t.tenants || len(l.Tenants) > 0
@@ -137,7 +138,11 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
-	if err := checkAccess(ctx, client, append(adminNeeds(t.Namespace, s), t.needs...)); err != nil {
+	batches, err := batchNeeds(client.Discovery(), t.Namespace, s, false)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	}
+	if err := checkAccess(ctx, client, slices.Concat(adminNeeds(t.Namespace, s), batches, t.needs)); err != nil {
 		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
 	}
 	t.offer(apiServerScrape(t.Admin))
@@ -262,7 +267,10 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.giveRights(ctx, client); err != nil {
 		return err
 	}
-	return t.createSetup(ctx, client)
+	if err := t.createSetup(ctx, client); err != nil {
+		return err
+	}
+	return t.makeObjects(ctx)
 }
 
 // giveRights makes the identity of load, which a bundled plane has, and gives it and
@@ -312,6 +320,9 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 			c.created = append(c.created, k)
 			c.definitions = c.definitions || k.Defines()
 		}
+	}
+	if t.batches {
+		c.definitions, c.discovery = true, c.client.Discovery()
 	}
 	c.notice = notice
 	return t.cleanup(ctx, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -21,6 +22,11 @@ type Target struct {
 	Namespace string
 	// Labels are put on every object that is made, beside LoadLabel.
 	Labels map[string]string
+	// Namespaces of batches of objects, Namespace first. NodeSelector and Tolerations bring pods to the run's nodes; nil:
+	// there are none.
+	Namespaces   []string
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
 	// Seed of everything random.
 	Seed int64
 	// Registerer takes the loads' metrics. Nil: none are exposed.

@@ -153,6 +153,23 @@ func (ls *loads) awaitOpen(ctx context.Context) error {
 	return nil
 }
 
+// awaitMade waits until the loads of objects that run have created all, or failed.
+func (ls *loads) awaitMade(ctx context.Context) error {
+	for _, p := range ls.all {
+		made, ok := p.load.(interface{ Over() <-chan struct{} })
+		if !ok || p.at.Kind != "objects" || p.stop == nil {
+			continue
+		}
+		select {
+		case <-made.Over():
+		case <-p.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 // finish ends the loads that ran. When the run was interrupted, or its plane has
 // ended, ctx has too: a history is judged then as far as it goes, and says what it
 // lacks.

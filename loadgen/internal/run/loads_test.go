@@ -56,7 +56,12 @@ phases:
   - {kind: watches, name: held, count: 3, rate: 5/s, hold: true}
 - name: second
   for: 10s
-  load: [{kind: changes, name: late, watches: held, rate: 10/s}, {kind: streams, rate: 1/s}]
+  load:
+  - {kind: changes, name: late, watches: held, rate: 10/s}
+  - {kind: streams, rate: 1/s}
+  - kind: objects
+    rate: 10/s
+    templates: [{replicas: 20, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Replica}}"}}}]
 `)
 	for _, name := range scenario.LoadKinds() {
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {
@@ -66,7 +71,7 @@ phases:
 	synctest.Test(t, func(t *testing.T) {
 		m := through(t, s)
 		first, second := m.Phases[0], m.Phases[1]
-		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 2 {
+		if len(first.Requests) != 2 || first.Requests[1].Load != "requests" || first.Requests[1].Succeeded < 450 || len(second.Requests) != 3 {
 			t.Errorf("requests: %+v, then %+v", first.Requests, second.Requests)
 		}
 		if len(first.Watches) != 2 || len(second.Watches) != 1 {
@@ -86,6 +91,9 @@ phases:
 		}
 		if streams := second.Requests[1]; streams.Load != "streams" || streams.Outcomes["404"] < 9 { // there are no pods
 			t.Errorf("streams to pods: %+v", streams)
+		}
+		if made := second.Requests[2]; made.Load != "objects" || made.Succeeded != 20 || made.Offered != 20 || made.OfferedRate < 9 {
+			t.Errorf("objects: %+v", made)
 		}
 		if len(m.Histories) != 1 || m.Histories[0].Linearizable != "yes" || m.Histories[0].Writes.Succeeded == 0 {
 			t.Errorf("histories: %+v", m.Histories)
@@ -120,7 +128,7 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil)
+	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -31,6 +32,7 @@ type phases struct {
 	loads      *loads
 	display    *display
 	create     func(context.Context, scenario.Manifest) error
+	objects    *objects.Objects
 	// awaitServed waits for the custom resources that objects define.
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
 	// outOfService gives a node the taint of that name, or takes it away.
@@ -125,7 +127,16 @@ func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
 }
 
 func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
-	for _, a := range p.Actions {
+	for i, a := range p.Actions {
+		if a.Later() {
+			continue
+		}
+		if a.OnObjects() {
+			if err := ps.actOnObjects(ctx, p, i); err != nil {
+				return exitcode.Environmentf("phase %s: %w", p.Name, err)
+			}
+			continue
+		}
 		ps.event(time.Now(), result.EventAction, actionText(a), actionDetail(a))
 		each := a.Each()
 		if err := load.Parallel(ctx, len(each), func(ctx context.Context, i int) error { return ps.act(ctx, each[i]) }); err != nil {
@@ -154,12 +165,14 @@ func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Tim
 	defer fail(nil)
 	faults := ps.startFaults(within, p, start, fail)
 	met, err := false, ps.actions(within, p)
+	endLater := ps.startLater(within, p, start, fail)
 	if err == nil {
 		met, err = ps.awaitEnd(within, p, start)
 	}
 	if err != nil {
 		err = causeOf(within, err)
 	}
+	endLater()
 	undone := faults.end(ctx)
 	if undone != nil && ctx.Err() != nil {
 		ps.step("%v", undone) // its errors do not decide an interrupted run
@@ -235,6 +248,8 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 		err = ps.workload.Wait(within, ps.workload.AllNotReady)
 	case "watchesOpen":
 		err = ps.loads.awaitOpen(within)
+	case "objectsMade":
+		err = ps.loads.awaitMade(within)
 	case "resourcesServed":
 		err = ps.awaitServed(within, p.Manifests())
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -56,6 +57,7 @@ type run struct {
 	self      *generator.SelfMeter
 	counted   *generator.Instructions
 	workload  *workload.Workload
+	objects   *objects.Objects
 	nodes     *nodes
 	loads     *loads
 	display   *display
@@ -222,9 +224,13 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	r.loads, err = newLoads(ctx, s, load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
 		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
+		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(),
 	}, r.dir.path, r.o.Hurry)
 	if err != nil {
 		return err
+	}
+	if r.objects, err = t.Objects(r.workload.Retry); err != nil {
+		return exitcode.EnvironmentError(err)
 	}
 	r.self.Backlog(r.loads.backlog)
 	r.stage()
@@ -236,7 +242,7 @@ func (r *run) stage() {
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
-		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, create: r.target.Create, awaitServed: r.target.AwaitServed,
+		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, objects: r.objects, create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/load/batch"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/podstream"
@@ -29,6 +30,7 @@ func makers() map[string]maker {
 		"history":  newHistory,
 		"streams":  paced(newStreams),
 		"custom":   paced(newCustom),
+		"objects":  paced(newObjects),
 	}
 }
 
@@ -80,6 +82,14 @@ func newRequests(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.L
 		return nil, err
 	}
 	return request.New(m.target, *at.Load, op, pacer)
+}
+
+func newObjects(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
+	all, err := m.scenario.Expand(scenario.PlacedBatch{Batch: at.Batch(), Name: at.Name, Path: at.Path})
+	if err != nil {
+		return nil, err
+	}
+	return batch.New(m.target, *at.Load, all, pacer)
 }
 
 func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {

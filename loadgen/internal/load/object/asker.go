@@ -21,7 +21,6 @@ import (
 
 const (
 	jsonType       = "application/json"
-	mergePatchType = "application/merge-patch+json"
 	applyPatchType = "application/apply-patch+yaml"
 	// applyQuery takes over our fields from other managers.
 	applyQuery = "?fieldManager=stormglass&force=true"

@@ -71,7 +71,9 @@ func (o *operation) list(ctx context.Context, x scenario.Operation, s *Set, own 
 
 // creates reports whether the load makes new objects of a resource.
 func (o *operation) creates(resource string) bool {
-	return slices.ContainsFunc(o.asked, func(x scenario.Operation) bool { return x.Resource == resource && x.Verb == "create" })
+	return slices.ContainsFunc(o.asked, func(x scenario.Operation) bool {
+		return x.Resource == resource && x.Verb == "create" && x.Subresource == ""
+	})
 }
 
 func (l *list) next(n int64, r *request.Request, a *answer) bool {

@@ -36,6 +36,9 @@ func Needs(l scenario.Load) []Need {
 		several := own && l.Namespaces > 1
 		for _, verb := range verbsOf(l, x, own) {
 			across := x.Scope == "cluster" || l.OpensWatches() && several && (verb == "list" || verb == "watch")
+			if x.Subresource != "" && verb == measured(x) {
+				add(Need{Verb: verb, Group: group, Resource: resource + "/" + x.Subresource, Cluster: across})
+			}
 			add(Need{Verb: verb, Group: group, Resource: resource, Cluster: across})
 		}
 		if l.Namespaces > 1 && (own || x.Verb == "create") {
@@ -56,6 +59,14 @@ func Needs(l scenario.Load) []Need {
 		}
 	}
 	return all
+}
+
+// measured is the verb of an operation as RBAC has it.
+func measured(x scenario.Operation) string {
+	if x.Verb == "apply" {
+		return "patch"
+	}
+	return x.Verb
 }
 
 // verbsOf are those of one operation, or of what is watched.

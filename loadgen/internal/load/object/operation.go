@@ -124,14 +124,14 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 		}
 	}
 	s.updates = s.updates || x.Verb == "update"
-	s.creates = s.creates || x.Verb == "create"
+	s.creates = s.creates || x.Verb == "create" && x.Subresource == ""
 	o.addKinds(x)
 	return nil
 }
 
 func (o *operation) addKinds(x scenario.Operation) {
 	for _, tenant := range o.tenants {
-		kind := request.Kind{Verb: x.Verb, Resource: x.Resource, Variant: variant(x), Tenant: tenant.Name}
+		kind := request.Kind{Verb: x.Verb, Resource: x.FullResource(), Variant: variant(x), Tenant: tenant.Name}
 		i := slices.Index(o.kinds, kind)
 		if i < 0 {
 			i = len(o.kinds)
@@ -186,7 +186,7 @@ func (o *operation) Prepare(ctx context.Context) error {
 			continue
 		}
 		s := o.sets[x.Resource]
-		if err := s.resource.can(x.Verb); err != nil {
+		if err := s.resource.can(x.Verb, x.Subresource); err != nil {
 			return err
 		}
 		act, err := o.action(ctx, x, s)

@@ -50,12 +50,20 @@ func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (a
 	case x.Verb == "list":
 		return o.list(ctx, x, s, own)
 	case x.Verb == "get" && own:
-		return &getOwn{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: versionQuery(x)}, nil
+		return &getOwn{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: below(x) + versionQuery(x)}, nil
 	case x.Verb == "get":
-		g := &getAny{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: versionQuery(x)}
+		g := &getAny{call: o.call(http.MethodGet, x, ""), set: s, draw: picks, query: below(x) + versionQuery(x)}
 		return g, g.prepare(ctx)
 	}
 	return o.write(ctx, x, s, picks)
+}
+
+// below is the path of a subresource after that of its object.
+func below(x scenario.Operation) string {
+	if x.Subresource == "" {
+		return ""
+	}
+	return "/" + x.Subresource
 }
 
 func versionQuery(x scenario.Operation) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,8 @@ type resource struct {
 	kind       string
 	namespaced bool
 	verbs      []string
+	// subresources are the verbs of each.
+	subresources map[string][]string
 }
 
 // collection is the path of the resource in a namespace; "": in all.
@@ -31,13 +34,20 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can tells an error if the resource does not have a verb.
-func (r *resource) can(verb string) error {
+// can tells an error if the resource, or a subresource, does not have a verb.
+func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"
 	}
-	if !slices.Contains(r.verbs, verb) {
-		return fmt.Errorf("%s cannot be asked to %s (the API server offers %s)", r.name, verb, strings.Join(r.verbs, ", "))
+	name, verbs := r.name, r.verbs
+	if subresource != "" {
+		name, verbs = r.name+"/"+subresource, r.subresources[subresource]
+		if len(verbs) == 0 {
+			return fmt.Errorf("the API server has no %s (of %s it offers %s)", name, r.name, strings.Join(slices.Sorted(maps.Keys(r.subresources)), ", "))
+		}
+	}
+	if !slices.Contains(verbs, verb) {
+		return fmt.Errorf("%s cannot be asked to %s (the API server offers %s)", name, verb, strings.Join(verbs, ", "))
 	}
 	return nil
 }
@@ -67,13 +77,18 @@ func resolve(ctx context.Context, a *asker, name, apiVersion string) (*resource,
 	if err := discover(ctx, a, r.root, name, &list); err != nil {
 		return nil, err
 	}
+	r.subresources = map[string][]string{}
 	for _, found := range list.APIResources {
 		if found.Name == r.plural {
 			r.kind, r.namespaced, r.verbs = found.Kind, found.Namespaced, found.Verbs
-			return r, nil
+		} else if sub, ok := strings.CutPrefix(found.Name, r.plural+"/"); ok {
+			r.subresources[sub] = found.Verbs
 		}
 	}
-	return nil, unknownResource(name)
+	if r.kind == "" {
+		return nil, unknownResource(name)
+	}
+	return r, nil
 }
 
 func discover(ctx context.Context, a *asker, path, name string, into any) error {

@@ -23,5 +23,6 @@ func variant(x scenario.Operation) string {
 	say(x.FieldSelector != "", "fields="+x.FieldSelector)
 	say(x.Form != "" && x.Form != "object", x.Form)
 	say(x.Encoding == "protobuf", x.Encoding)
+	say(x.PatchType != "" && x.PatchType != "merge", x.PatchType)
 	return strings.Join(words, " ")
 }

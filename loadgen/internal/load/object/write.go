@@ -1,6 +1,7 @@
 package object
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,25 +19,42 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	some := func(method, contentType string) writing {
 		return writing{call: o.call(method, x, contentType), set: s, draw: picks}
 	}
+	var bodies [][]byte
+	if x.Body != nil {
+		var err error
+		if bodies, err = scenario.RenderBodies(x.Body); err != nil {
+			return nil, fmt.Errorf("body of %s %s: %w", x.Verb, x.FullResource(), err)
+		}
+	}
+	given := func(b []byte, _ int, n int64) []byte { return append(b, bodies[n%int64(len(bodies))]...) }
 	switch x.Verb {
 	case "create":
+		if x.Subresource == "eviction" {
+			s.deletable()
+			return &remove{writing: some(http.MethodPost, jsonType), below: below(x), body: given}, nil
+		}
+		if x.Subresource != "" {
+			return &change{writing: some(http.MethodPost, jsonType), query: below(x), body: given}, nil
+		}
 		// Nothing is made beforehand: the creation itself is measured.
 		c := &create{some(http.MethodPost, jsonType)}
 		c.draw = newStream(o.seed, o.load.Name, "namespace of new "+x.Resource)
 		return c, s.awaitCreate(ctx)
 	case "update":
-		return &update{some(http.MethodPut, jsonType)}, nil
+		return &update{writing: some(http.MethodPut, jsonType), below: below(x)}, nil
 	case "patch":
-		return &change{writing: some(http.MethodPatch, mergePatchType), body: func(b []byte, i int, n int64) []byte {
-			return s.AppendPatch(b, i, n, "", nil)
-		}}, nil
+		body := given
+		if bodies == nil {
+			body = func(b []byte, i int, n int64) []byte { return s.AppendPatch(b, i, n, "", nil) }
+		}
+		return &change{writing: some(http.MethodPatch, scenario.PatchTypes[cmp.Or(x.PatchType, "merge")]), query: below(x), body: body}, nil
 	case "apply":
-		return &change{writing: some(http.MethodPatch, applyPatchType), query: applyQuery, body: func(b []byte, i int, n int64) []byte {
+		return &change{writing: some(http.MethodPatch, applyPatchType), query: below(x) + applyQuery, body: func(b []byte, i int, n int64) []byte {
 			return s.appendObject(b, s.made, i, n+1, 0)
 		}}, nil
 	case "delete":
 		s.deletable()
-		return &remove{some(http.MethodDelete, "")}, nil
+		return &remove{writing: some(http.MethodDelete, "")}, nil
 	}
 	return nil, fmt.Errorf("unknown verb %q", x.Verb)
 }
@@ -81,7 +99,10 @@ func (c *create) next(n int64, r *request.Request, a *answer) bool {
 
 func (c *create) done(*request.Request, *answer, load.Outcome) bool { return false }
 
-type update struct{ writing }
+type update struct {
+	writing
+	below string // path of a subresource
+}
 
 func (u *update) next(n int64, r *request.Request, a *answer) bool {
 	u.begin(a)
@@ -95,7 +116,7 @@ func (u *update) next(n int64, r *request.Request, a *answer) bool {
 		version = s.versions[i].number.Load()
 	}
 	r.Key = int64(i)
-	r.Path = s.AppendPath(r.Path, i)
+	r.Path = append(s.AppendPath(r.Path, i), u.below...)
 	r.Body = s.appendObject(r.Body, s.updated, i, n+1, version)
 	return true
 }
@@ -124,15 +145,22 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// remove deletes the object that has been whole for longest. It is remade, unmeasured.
-type remove struct{ writing }
+// remove deletes, or evicts, the object that has been whole for longest. It is remade, unmeasured.
+type remove struct {
+	writing
+	below string
+	body  func(b []byte, i int, n int64) []byte // of an eviction; nil: none
+}
 
-func (d *remove) next(_ int64, r *request.Request, a *answer) bool {
+func (d *remove) next(n int64, r *request.Request, a *answer) bool {
 	d.expect(a, noField)
 	select {
 	case i := <-d.set.whole:
 		r.Key = int64(i)
-		r.Path = d.set.AppendPath(r.Path, i)
+		r.Path = append(d.set.AppendPath(r.Path, i), d.below...)
+		if d.body != nil {
+			r.Body = d.body(r.Body, i, n)
+		}
 		return true
 	default:
 		return false

@@ -33,6 +33,9 @@ func (e *engine) dispatch(ctx context.Context) {
 		}
 		e.pump()
 		e.flush()
+		if e.due == arrival.Never && !e.dry.Load() {
+			e.runDry()
+		}
 		if e.due > now {
 			sleep.until(e, min(e.due, until))
 			e.conn = nil // in turns, from one round to the next

@@ -50,8 +50,11 @@ type engine struct {
 
 	start    time.Time
 	flights  flights
-	inFlight atomic.Int64 // counted up by the dispatcher only: the bound is exact
-	ended    atomic.Bool  // no further arrivals
+	inFlight atomic.Int64  // counted up by the dispatcher only: the bound is exact
+	ended    atomic.Bool   // no further arrivals
+	dry      atomic.Bool   // the schedule has no further arrivals
+	over     chan struct{} // closed when it is dry and nothing is in flight
+	closing  sync.Once     // of over
 	woken    chan struct{}
 	wakeup   *wakeup // with woken, what ends the dispatcher's sleep
 
@@ -84,6 +87,7 @@ func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight in
 		}),
 		window: window{latency: latency.New(2 * timeout)},
 		woken:  make(chan struct{}, 1),
+		over:   make(chan struct{}),
 	}
 	e.flights.init()
 	return e
@@ -108,11 +112,29 @@ func (e *engine) begin() {
 	e.begun = e.start
 }
 
-// finish notes the end of its arrivals.
+// finish notes the end of its arrivals, the first time.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end = e.start.Add(end)
+	if e.end.IsZero() {
+		e.end = e.start.Add(end)
+	}
+}
+
+// runDry notes that the schedule has no further arrivals.
+func (e *engine) runDry() {
+	e.dry.Store(true)
+	if e.inFlight.Load() == 0 {
+		e.close()
+	}
+}
+
+// close ends the load's time, for its rates.
+func (e *engine) close() {
+	e.closing.Do(func() {
+		e.finish(e.now())
+		close(e.over)
+	})
 }
 
 // awaitDue waits until the next arrival is due. False: ctx has ended.

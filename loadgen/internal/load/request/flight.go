@@ -79,8 +79,13 @@ func (f *flight) End(err error) {
 	e.account(f, o, end, e.ownDelay(f, end, waited))
 	e.flights.settle(f, free)
 	// The last thing: Run returns when it is zero.
-	if e.inFlight.Add(-1) == 0 && e.ended.Load() {
-		e.wake()
+	if e.inFlight.Add(-1) == 0 {
+		if e.dry.Load() {
+			e.close()
+		}
+		if e.ended.Load() {
+			e.wake()
+		}
 	}
 }
 

@@ -77,6 +77,9 @@ func (r *Requests) Run(ctx context.Context) error {
 	return nil
 }
 
+// Over is closed when the schedule has no further arrivals and the last request has ended.
+func (r *Requests) Over() <-chan struct{} { return r.engine.over }
+
 // Backlog is how many bytes of answers were not read yet.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 

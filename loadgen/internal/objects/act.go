@@ -1,0 +1,290 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Done says what an action came to, for the timeline.
+type Done struct {
+	// Objects were acted on; Refused of them by a PodDisruptionBudget, Gone before it came to them.
+	Objects, Refused, Gone int
+}
+
+// String is a few words.
+func (d Done) String() string {
+	words := []string{fmt.Sprintf("%d objects", d.Objects)}
+	if d.Refused > 0 {
+		words = append(words, fmt.Sprintf("%d refused by a PodDisruptionBudget", d.Refused))
+	}
+	if d.Gone > 0 {
+		words = append(words, fmt.Sprintf("%d were gone", d.Gone))
+	}
+	return strings.Join(words, ", ")
+}
+
+// one is an object of a selection.
+type one struct {
+	namespace, name string
+	index           int
+}
+
+// Act does an action on the objects that its target selects.
+func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
+	r, err := a.named(x.Target.Resource)
+	if err != nil {
+		return Done{}, err
+	}
+	if x.Kind == "delete" && x.Collection {
+		return a.deleteCollection(ctx, r, x)
+	}
+	selected, err := a.selected(ctx, r, x.Target)
+	if err != nil {
+		return Done{}, err
+	}
+	do, err := a.doing(r, x)
+	if err != nil {
+		return Done{}, err
+	}
+	var done, refusals, gone atomic.Int64
+	err = each(ctx, len(selected), float64(x.Rate), func(ctx context.Context, i int) error {
+		err := do(ctx, selected[i])
+		switch {
+		case err == nil:
+			done.Add(1)
+		case apierrors.IsNotFound(err):
+			gone.Add(1)
+		case x.Kind == "evict" && tooMany(err):
+			refusals.Add(1)
+		default:
+			return fmt.Errorf("%s %s %s: %w", x.Kind, r.Kind, selected[i].name, err)
+		}
+		return nil
+	})
+	return Done{int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
+}
+
+// doing is what the action does to each object.
+func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, one) error, error) {
+	retried := func(f func(context.Context, one) error) func(context.Context, one) error {
+		return func(ctx context.Context, o one) error {
+			return a.options.Retry(ctx, func() error { return f(ctx, o) })
+		}
+	}
+	merge := func(subresource string, patch any) (func(context.Context, one) error, error) {
+		body, err := json.Marshal(patch)
+		return retried(func(ctx context.Context, o one) error {
+			return a.patch(ctx, r, o, subresource, types.MergePatchType, body)
+		}), err
+	}
+	switch x.Kind {
+	case "delete":
+		return retried(func(ctx context.Context, o one) error {
+			return a.rest.Delete().AbsPath(r.Path(o.namespace, o.name)).Param("propagationPolicy", propagation(x)).Do(ctx).Error()
+		}), nil
+	case "evict":
+		return a.evict(r), nil
+	case "exec":
+		return func(ctx context.Context, o one) error { return a.exec(ctx, o, x.Command) }, nil
+	case "scale":
+		return merge("scale", map[string]any{"spec": map[string]any{"replicas": x.Replicas}})
+	case "restart":
+		at := map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().UTC().Format(time.RFC3339)}
+		return merge("", map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": at}}}})
+	case "patch":
+		render, err := a.patches(r, x)
+		return func(ctx context.Context, o one) error {
+			body, err := render(o)
+			if err != nil {
+				return err
+			}
+			how := types.PatchType(scenario.PatchTypes[patchType(x)])
+			return a.options.Retry(ctx, func() error { return a.patch(ctx, r, o, x.Subresource, how, body) })
+		}, err
+	}
+	return nil, fmt.Errorf("unknown action %q", x.Kind)
+}
+
+func propagation(x scenario.Action) string {
+	if x.Propagation == "" {
+		return string(metav1.DeletePropagationBackground)
+	}
+	return x.Propagation
+}
+
+func patchType(x scenario.Action) string {
+	if x.PatchType == "" {
+		return "merge"
+	}
+	return x.PatchType
+}
+
+func (a *Objects) patch(ctx context.Context, r Resource, o one, subresource string, how types.PatchType, body []byte) error {
+	request := a.rest.Patch(how).AbsPath(r.Path(o.namespace, o.name, subresource)).Param("fieldManager", fieldManager).Body(body)
+	if how == types.ApplyPatchType {
+		request = request.Param("force", "true")
+	}
+	return request.Do(ctx).Error()
+}
+
+// evict asks for evictions. One that a PodDisruptionBudget refuses is not repeated.
+func (a *Objects) evict(r Resource) func(context.Context, one) error {
+	return func(ctx context.Context, o one) error {
+		body, err := json.Marshal(map[string]any{
+			"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": o.name, "namespace": o.namespace},
+		})
+		if err != nil {
+			return err
+		}
+		return a.rest.Post().AbsPath(r.Path(o.namespace, o.name, "eviction")).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	}
+}
+
+// patches renders a patch for each object.
+func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, error), error) {
+	text, err := yaml.Marshal(map[string]any{"patch": x.Patch})
+	if err != nil {
+		return nil, fmt.Errorf("write the patch as YAML: %w", err)
+	}
+	if _, err := template.Parse(string(text)); err != nil {
+		return nil, fmt.Errorf("the patch: %w", err)
+	}
+	return func(o one) ([]byte, error) {
+		t, err := template.Parse(string(text)) // each is for one goroutine
+		if err != nil {
+			return nil, err
+		}
+		values := map[string]any{"Name": o.name, "Namespace": o.namespace, "Index": o.index}
+		for name, value := range x.Vars {
+			values[name] = value
+		}
+		all, err := t.Documents(values, a.options.Seed, uint64(o.index))
+		if err != nil {
+			return nil, fmt.Errorf("the patch: %w", err)
+		}
+		patch := all[0]["patch"]
+		if fields, ok := patch.(map[string]any); ok && patchType(x) == "apply" {
+			fields["apiVersion"], fields["kind"] = r.GroupVersion().String(), r.Kind
+			child(fields, "metadata")["name"] = o.name
+		}
+		return json.Marshal(patch)
+	}, nil
+}
+
+func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.Action) (Done, error) {
+	selected, err := a.selected(ctx, r, x.Target)
+	if err != nil {
+		return Done{}, err
+	}
+	namespaces := a.options.Namespaces
+	if !r.Namespaced {
+		namespaces = []string{""}
+	}
+	err = each(ctx, len(namespaces), float64(x.Rate), func(ctx context.Context, i int) error {
+		err := a.options.Retry(ctx, func() error {
+			return a.rest.Delete().AbsPath(r.Path(namespaces[i])).Param("propagationPolicy", propagation(x)).
+				Param("labelSelector", a.selector(r, x.Target)).Do(ctx).Error()
+		})
+		if err != nil {
+			return fmt.Errorf("delete the collection of %s in %s: %w", x.Target.Resource, namespaces[i], err)
+		}
+		return nil
+	})
+	return Done{Objects: len(selected)}, err
+}
+
+// selector is the label selector of a selection: of a resource without namespaces, the run's own objects only.
+func (a *Objects) selector(r Resource, s scenario.Selection) string {
+	selector := s.LabelSelector
+	if !r.Namespaced {
+		if selector != "" {
+			selector += ","
+		}
+		selector += a.options.OwnLabel + "=" + a.options.Labels[a.options.OwnLabel]
+	}
+	return selector
+}
+
+// inNamespaces lists the objects of a selection, in the order of namespaces and names.
+func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
+	namespaces := a.options.Namespaces
+	if !r.Namespaced {
+		namespaces = []string{""}
+	}
+	found := make([][]one, len(namespaces))
+	err := each(ctx, len(namespaces), 0, func(ctx context.Context, i int) error {
+		return a.options.Retry(ctx, func() (err error) {
+			found[i], err = a.list(ctx, r, namespaces[i], s)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.Resource, err)
+	}
+	return slices.Concat(found...), nil
+}
+
+// selected are the objects of a selection. Each call draws another share of them.
+func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
+	all, err := a.inNamespaces(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("the run has no %s%s", s.Resource, suchAs(s))
+	}
+	if s.Share != nil {
+		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:max(1, int(float64(len(all))*s.Share.Value+0.5))]
+	}
+	for i := range all {
+		all[i].index = i
+	}
+	return all, nil
+}
+
+func suchAs(s scenario.Selection) string {
+	switch {
+	case len(s.Names) > 0:
+		return " of these names: " + strings.Join(s.Names, ", ")
+	case s.LabelSelector != "":
+		return " with labels " + s.LabelSelector
+	}
+	return ""
+}
+
+const listPage = 500
+
+func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scenario.Selection) ([]one, error) {
+	var all []one
+	for options := (metav1.ListOptions{LabelSelector: a.selector(r, s), Limit: listPage}); ; {
+		page, err := a.metadata.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			m := &page.Items[i]
+			if m.DeletionTimestamp == nil && (len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) {
+				all = append(all, one{namespace: m.Namespace, name: m.Name})
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return all, nil
+		}
+	}
+}

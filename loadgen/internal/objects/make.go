@@ -1,0 +1,287 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	fieldManager = "stormglass"
+	definition   = "CustomResourceDefinition"
+
+	// establishedWithin bounds the wait for definitions of custom resources.
+	establishedWithin = time.Minute
+	establishedPoll   = 200 * time.Millisecond
+)
+
+// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. Definitions of
+// custom resources come first, and are waited for. An object of a name that is not the run's own is an error. It
+// returns how many objects were made.
+func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
+	m := &making{Objects: a, all: all, action: x}
+	if x.OnlyMissing {
+		if err := m.findPresent(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if slices.ContainsFunc(all.Kinds(), isDefinition) {
+		if err := m.pass(ctx, true); err != nil {
+			return int(m.made.Load()), err
+		}
+		if err := a.awaitEstablished(ctx, m.definitions); err != nil {
+			return int(m.made.Load()), err
+		}
+		a.mapper.Reset()
+	}
+	err := m.pass(ctx, false)
+	return int(m.made.Load()), err
+}
+
+func isDefinition(k scenario.ObjectKind) bool { return k.Kind == definition }
+
+// making is one batch that is made.
+type making struct {
+	*Objects
+	all     *scenario.Objects
+	action  scenario.Action
+	present map[string]bool // objects that are there, by path; nil: all are made
+	made    atomic.Int64
+
+	mu          sync.Mutex // of all, which renders one at a time, and of definitions
+	definitions []string
+}
+
+func (m *making) at(i int) (scenario.Object, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, err := m.all.At(i)
+	return o, err
+}
+
+// pass makes the definitions of custom resources, or all else.
+func (m *making) pass(ctx context.Context, definitions bool) error {
+	return each(ctx, m.all.Len(), float64(m.action.Rate), func(ctx context.Context, i int) error {
+		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
+			return nil
+		}
+		o, err := m.at(i)
+		if err != nil {
+			return err
+		}
+		r, err := ResourceOf(m.mapper, o)
+		if err != nil || m.present[r.Path(m.namespaceOf(o), o.Name)] {
+			return err
+		}
+		if definitions && !m.defines(o.Name) {
+			return nil // each namespace's iteration has it
+		}
+		if err := m.make(ctx, r, o, m.action.Kind == "apply"); err != nil {
+			return err
+		}
+		m.made.Add(1)
+		return nil
+	})
+}
+
+// defines notes a definition, and reports whether it is the first of that name.
+func (m *making) defines(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Contains(m.definitions, name) {
+		return false
+	}
+	m.definitions = append(m.definitions, name)
+	return true
+}
+
+// findPresent lists what is there of the batch's kinds.
+func (m *making) findPresent(ctx context.Context) error {
+	m.present = map[string]bool{}
+	for _, k := range m.all.Kinds() {
+		r, err := ResourceOf(m.mapper, scenario.Object{APIVersion: k.APIVersion, Kind: k.Kind})
+		if err != nil {
+			return err
+		}
+		there, err := m.inNamespaces(ctx, r, scenario.Selection{Resource: r.Resource})
+		if err != nil {
+			return err
+		}
+		for _, o := range there {
+			m.present[r.Path(o.namespace, o.name)] = true
+		}
+	}
+	return nil
+}
+
+// each calls f with 0 to n-1, a few at a time, at most perSecond of them in a second unless that is 0.
+func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Context, i int) error) error {
+	if perSecond <= 0 {
+		return load.Parallel(ctx, n, f)
+	}
+	limiter := rate.NewLimiter(rate.Limit(perSecond), 1)
+	return load.Parallel(ctx, n, func(ctx context.Context, i int) error {
+		if err := limiter.Wait(ctx); err != nil {
+			return err
+		}
+		return f(ctx, i)
+	})
+}
+
+// Try asks the API server to check the first object of each kind of a batch, and returns what it says of one that it
+// can never take. What depends on objects that are not there yet is left to Make.
+func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
+	firsts, err := all.Firsts()
+	if err != nil {
+		return err
+	}
+	for _, o := range firsts {
+		r, err := ResourceOf(a.mapper, o)
+		if err != nil {
+			continue // its definition may come with the batch
+		}
+		a.options.Complete(o, r.Namespaced)
+		err = a.create(ctx, r, o, metav1.DryRunAll)
+		if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+			return refused("create", o, err)
+		}
+	}
+	return nil
+}
+
+func refused(verb string, o scenario.Object, err error) error {
+	return fmt.Errorf("%s: %s %s: %w", o.Place, verb, &o, err)
+}
+
+func (a *Objects) make(ctx context.Context, r Resource, o scenario.Object, apply bool) error {
+	a.options.Complete(o, r.Namespaced)
+	if apply {
+		if err := a.apply(ctx, r, o); err != nil {
+			return refused("apply", o, err)
+		}
+		return nil
+	}
+	attempts := 0
+	err := a.options.Retry(ctx, func() error {
+		attempts++
+		return a.create(ctx, r, o, "")
+	})
+	if apierrors.IsAlreadyExists(err) && attempts > 1 && a.own(ctx, r, o) {
+		return nil // the answer to an earlier attempt was lost
+	}
+	if err != nil {
+		return refused("create", o, err)
+	}
+	return nil
+}
+
+func (a *Objects) namespaceOf(o scenario.Object) string { return a.options.Namespaces[o.Namespace] }
+
+func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dryRun string) error {
+	body, err := json.Marshal(o.Manifest)
+	if err != nil {
+		return fmt.Errorf("write it as JSON: %w", err)
+	}
+	request := a.rest.Post().AbsPath(r.Path(a.namespaceOf(o))).Param("fieldManager", fieldManager).
+		Param("fieldValidation", metav1.FieldValidationStrict).SetHeader("Content-Type", "application/json").Body(body)
+	if dryRun != "" {
+		request = request.Param("dryRun", dryRun)
+	}
+	return request.Do(ctx).Error()
+}
+
+// apply applies an object with all its fields as ours.
+func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
+	if o.Name == "" {
+		return errors.New("an object without a name cannot be applied")
+	}
+	if !r.Namespaced { // in the run's namespaces all is the run's
+		there, err := a.metadata.Resource(r.GroupVersionResource).Get(ctx, o.Name, metav1.GetOptions{})
+		if err == nil && !a.options.owns(there.Labels) {
+			return errors.New("the cluster has one that is not of this run")
+		}
+	}
+	body, err := json.Marshal(o.Manifest)
+	if err != nil {
+		return fmt.Errorf("write it as JSON: %w", err)
+	}
+	return a.options.Retry(ctx, func() error {
+		return a.rest.Patch(types.ApplyPatchType).AbsPath(r.Path(a.namespaceOf(o), o.Name)).Param("fieldManager", fieldManager).
+			Param("force", "true").Param("fieldValidation", metav1.FieldValidationStrict).Body(body).Do(ctx).Error()
+	})
+}
+
+// own reports whether an object that is there is the run's.
+func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
+	if r.Namespaced {
+		return true
+	}
+	there, err := a.metadata.Resource(r.GroupVersionResource).Get(ctx, o.Name, metav1.GetOptions{})
+	return err == nil && a.options.owns(there.Labels)
+}
+
+// awaitEstablished waits until the API server has taken up definitions of custom resources.
+func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
+	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
+	defer cancel()
+	for _, name := range names {
+		for {
+			why, err := a.notEstablished(ctx, name)
+			if err == nil && why == "" {
+				break
+			}
+			if !apiclient.Pause(ctx, establishedPoll) {
+				return fmt.Errorf("%s %s is not established within %s: %w", definition, name, establishedWithin, errors.Join(err, errors.New(why)))
+			}
+		}
+	}
+	return nil
+}
+
+// notEstablished is why a definition is not in force, or "".
+func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
+	var crd struct {
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	body, err := a.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name).
+		SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(body, &crd); err != nil {
+		return "", fmt.Errorf("read %s %s: %w", definition, name, err)
+	}
+	why := "no condition says so"
+	for _, c := range crd.Status.Conditions {
+		switch {
+		case c.Type == "Established" && c.Status == metav1.ConditionTrue:
+			return "", nil
+		case c.Status == metav1.ConditionFalse:
+			why = c.Reason + ": " + c.Message
+		}
+	}
+	return why, nil
+}
+
+// tooMany reports whether an eviction was refused by a PodDisruptionBudget.
+func tooMany(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code == http.StatusTooManyRequests
+}

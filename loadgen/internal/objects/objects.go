@@ -1,0 +1,208 @@
+// Package objects does to objects of any resource what a scenario's batches and actions
+// say: it makes them from templates, and patches, deletes, evicts, scales and restarts
+// those of the run. Objects that are not the run's own are never changed.
+package objects
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Options of Objects.
+type Options struct {
+	// Namespaces by the index that objects have; they exist.
+	Namespaces []string
+	// Labels of every object. OwnLabel of them tells the run's own objects from others.
+	Labels   map[string]string
+	OwnLabel string
+	// NodeSelector and Tolerations bring pods to the run's nodes. Nil: there are none.
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	// Seed draws the share of a selection.
+	Seed int64
+	// Retry repeats a request while the control plane is away. Nil: once.
+	Retry func(ctx context.Context, ask func() error) error
+}
+
+// Objects acts on objects. It is safe for concurrent use.
+type Objects struct {
+	options  Options
+	config   *rest.Config
+	rest     rest.Interface
+	metadata metadata.Interface
+	mapper   *restmapper.DeferredDiscoveryRESTMapper
+	draws    atomic.Int64 // of shares so far
+}
+
+// New makes Objects. It sends nothing yet.
+func New(config *rest.Config, o Options) (*Objects, error) {
+	if o.Retry == nil {
+		o.Retry = func(_ context.Context, ask func() error) error { return ask() }
+	}
+	mapper, err := Mapper(config)
+	if err != nil {
+		return nil, err
+	}
+	own := rest.CopyConfig(config)
+	own.QPS = -1
+	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("client of objects: %w", err)
+	}
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
+	if err != nil {
+		return nil, fmt.Errorf("client of objects: %w", err)
+	}
+	listing, err := metadata.NewForConfigAndClient(metadata.ConfigFor(own), client)
+	if err != nil {
+		return nil, fmt.Errorf("client of objects: %w", err)
+	}
+	return &Objects{options: o, config: own, rest: requests, metadata: listing, mapper: mapper}, nil
+}
+
+// Mapper finds the resources of kinds by discovery, which it asks when it is first used, and again for a kind that it
+// does not know.
+func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("client of discovery: %w", err)
+	}
+	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
+}
+
+// Resource is where objects of a kind are.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// ResourceOf finds the resource of an object's kind.
+func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil {
+		return Resource{}, fmt.Errorf("%s: %s: %w", o.Place, o.Kind, err)
+	}
+	found, err := mapper.RESTMapping(gv.WithKind(o.Kind).GroupKind(), gv.Version)
+	if meta.IsNoMatchError(err) {
+		return Resource{}, fmt.Errorf("%s: the cluster has no %s of %s (`kubectl api-resources` lists what it has; a custom one needs its definition before it)", o.Place, o.Kind, o.APIVersion)
+	}
+	if err != nil {
+		return Resource{}, fmt.Errorf("%s: find the resource of %s: %w", o.Place, o.Kind, err)
+	}
+	return Resource{found.Resource, o.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+}
+
+// named finds a resource by its name, as "deployments.apps".
+func (a *Objects) named(name string) (Resource, error) {
+	gr := schema.ParseGroupResource(name)
+	kind, err := a.mapper.KindFor(gr.WithVersion(""))
+	if err == nil {
+		var found *meta.RESTMapping
+		if found, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+			return Resource{found.Resource, kind.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+		}
+	}
+	if meta.IsNoMatchError(err) {
+		return Resource{}, fmt.Errorf("the cluster has no resource %q (`kubectl api-resources` lists them)", name)
+	}
+	return Resource{}, fmt.Errorf("find resource %s: %w", name, err)
+}
+
+// Path is that of the collection in a namespace, or of one object of it and a subresource.
+func (r Resource) Path(namespace string, rest ...string) string {
+	var b strings.Builder
+	if r.Group == "" {
+		b.WriteString("/api/" + r.Version)
+	} else {
+		b.WriteString("/apis/" + r.Group + "/" + r.Version)
+	}
+	if r.Namespaced {
+		b.WriteString("/namespaces/" + url.PathEscape(namespace))
+	}
+	b.WriteString("/" + r.Resource)
+	for _, part := range rest {
+		if part != "" {
+			b.WriteString("/" + url.PathEscape(part))
+		}
+	}
+	return b.String()
+}
+
+// podSpecs are where kinds have the spec of their pods.
+var podSpecs = map[string][]string{
+	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
+	"Deployment": {"spec", "template", "spec"}, "ReplicaSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
+	"DaemonSet": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"},
+}
+
+// Complete puts labels, namespace and placement into an object's manifest, in place.
+func (o Options) Complete(object scenario.Object, namespaced bool) {
+	metadata := child(object.Manifest, "metadata")
+	delete(metadata, "namespace")
+	delete(metadata, "resourceVersion")
+	delete(metadata, "uid")
+	if namespaced {
+		metadata["namespace"] = o.Namespaces[object.Namespace]
+	}
+	labels := child(metadata, "labels")
+	for key, value := range o.Labels {
+		labels[key] = value
+	}
+	path := podSpecs[object.Kind]
+	if group, _, found := strings.Cut(object.APIVersion, "/"); path == nil || object.Placement == "none" || found && group != "apps" && group != "batch" {
+		return
+	}
+	o.place(object.Manifest, path)
+}
+
+// place puts the selector and tolerations of the run's nodes into a pod's spec.
+func (o Options) place(manifest map[string]any, path []string) {
+	if len(o.NodeSelector) == 0 {
+		return
+	}
+	spec := manifest
+	for _, key := range path {
+		spec = child(spec, key)
+	}
+	selector := child(spec, "nodeSelector")
+	for key, value := range o.NodeSelector {
+		selector[key] = value
+	}
+	tolerations, _ := spec["tolerations"].([]any)
+	for _, t := range o.Tolerations {
+		tolerations = append(tolerations, map[string]any{"key": t.Key, "operator": string(t.Operator), "value": t.Value, "effect": string(t.Effect)})
+	}
+	spec["tolerations"] = tolerations
+}
+
+// child is the map in a map, made if there is none.
+func child(of map[string]any, key string) map[string]any {
+	c, ok := of[key].(map[string]any)
+	if !ok {
+		c = map[string]any{}
+		of[key] = c
+	}
+	return c
+}
+
+// owns reports whether an object's labels are those of the run.
+func (o Options) owns(labels map[string]string) bool {
+	return labels[o.OwnLabel] != "" && labels[o.OwnLabel] == o.Labels[o.OwnLabel]
+}

@@ -1,0 +1,77 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// actOnObjects does an action on objects of any resource, and records how many they were.
+func (ps *phases) actOnObjects(ctx context.Context, p *scenario.Phase, i int) error {
+	a := &p.Actions[i]
+	name := strings.TrimSpace(a.Kind + " " + a.Target.Resource)
+	began := time.Now()
+	record := func(what string) {
+		if ctx.Err() != nil { // it was cut off with its phase
+			return
+		}
+		ps.event(began, result.EventAction, name, fmt.Sprintf("%s in %s", what, time.Since(began).Round(time.Millisecond)))
+	}
+	if !a.Has() {
+		done, err := ps.objects.Act(ctx, *a)
+		record(done.String())
+		return err
+	}
+	all, err := ps.scenario.Expand(scenario.PlacedBatch{Batch: &a.Batch, Name: p.Name, Path: fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)})
+	if err != nil {
+		return err
+	}
+	made, err := ps.objects.Make(ctx, all, *a)
+	record(fmt.Sprintf("%d of %s", made, all))
+	return err
+}
+
+// startLater does the actions that have times of their own, each beside the others. end waits for those under way; an
+// action that fails ends the phase by fail.
+func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
+	later, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for i := range p.Actions {
+		if !p.Actions[i].Later() {
+			continue
+		}
+		all.Go(func() {
+			if err := ps.repeat(later, p, i, start); err != nil && later.Err() == nil {
+				fail(exitcode.Environmentf("phase %s: %w", p.Name, err))
+			}
+		})
+	}
+	return func() {
+		stop()
+		all.Wait()
+	}
+}
+
+// repeat does an action at its times until ctx ends. A time that passes while it is at work is left out.
+func (ps *phases) repeat(ctx context.Context, p *scenario.Phase, i int, start time.Time) error {
+	a := &p.Actions[i]
+	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
+		if err := ps.actOnObjects(ctx, p, i); err != nil {
+			return err
+		}
+		if a.Every == 0 {
+			return nil
+		}
+		for now := time.Now(); !due.After(now); {
+			due = due.Add(a.Every.D())
+		}
+	}
+	return nil
+}

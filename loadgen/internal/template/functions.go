@@ -1,0 +1,75 @@
+package template
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+const (
+	lower   = "abcdefghijklmnopqrstuvwxyz"
+	digits  = "0123456789"
+	letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+// keyMakers are functions of sprig that make keys, of which each is another at every call.
+var keyMakers = []string{
+	"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
+	"bcrypt", "htpasswd", "encryptAES",
+}
+
+// functions are sprig's that depend on their arguments alone, and its functions that draw, from random.
+func functions(random *rand.Rand) template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
+	for _, name := range keyMakers {
+		delete(all, name)
+	}
+	text := func(from string) func(int) string {
+		return func(n int) string {
+			var b strings.Builder
+			for range n {
+				b.WriteByte(from[random.IntN(len(from))])
+			}
+			return b.String()
+		}
+	}
+	all["randAlphaNum"] = text(letters + digits)
+	all["randAlpha"] = text(letters)
+	all["randNumeric"] = text(digits)
+	all["randAscii"] = text(printable())
+	all["randBytes"] = func(n int) string {
+		bytes := make([]byte, max(n, 0))
+		for i := range bytes {
+			bytes[i] = byte(random.Uint32())
+		}
+		return base64.StdEncoding.EncodeToString(bytes)
+	}
+	all["randInt"] = func(from, to int) (int, error) {
+		if to <= from {
+			return 0, fmt.Errorf("randInt %d %d: there is no number from %d up to %d", from, to, from, to)
+		}
+		return from + random.IntN(to-from), nil
+	}
+	all["shuffle"] = func(text string) string {
+		runes := []rune(text)
+		random.Shuffle(len(runes), func(i, j int) { runes[i], runes[j] = runes[j], runes[i] })
+		return string(runes)
+	}
+	all["uuidv4"] = func() string {
+		a, b := random.Uint64(), random.Uint64()
+		return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
+	}
+	return all
+}
+
+func printable() string {
+	var b strings.Builder
+	for c := byte(' ' + 1); c < 127; c++ {
+		b.WriteByte(c)
+	}
+	return b.String()
+}

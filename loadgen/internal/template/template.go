@@ -1,0 +1,152 @@
+// Package template renders manifests from Go templates with sprig's functions. What a
+// template gives depends on its text, its values and a seed alone: functions that read the
+// environment or the clock are left out, and those that draw, draw from the seed.
+package template
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Template is one text, of one or several YAML documents. It is for one goroutine.
+type Template struct {
+	parsed *template.Template
+	text   string
+	source *rand.PCG
+	buffer bytes.Buffer
+}
+
+// Error is at a line of the text, from 1; 0: of no line.
+type Error struct {
+	Line      int
+	Msg, Hint string
+}
+
+func (e *Error) Error() string {
+	text := e.Msg
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// name is that of every template, by which its errors are read.
+const name = "manifest"
+
+// Parse reads a template. Its error is an *Error.
+func Parse(text string) (*Template, error) {
+	t := &Template{text: text, source: rand.NewPCG(0, 0)}
+	parsed, err := template.New(name).Option("missingkey=error").Funcs(functions(rand.New(t.source))).Parse(text)
+	if err != nil {
+		return nil, readError(err)
+	}
+	t.parsed = parsed
+	return t, nil
+}
+
+// Documents renders the template and reads its YAML documents, without empty ones. What is
+// drawn depends on seed and turn. Its error is an *Error.
+func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
+	t.source.Seed(uint64(seed), turn)
+	t.buffer.Reset()
+	if err := t.parsed.Execute(&t.buffer, values); err != nil {
+		return nil, readError(err)
+	}
+	return documents(t.buffer.Bytes())
+}
+
+func documents(text []byte) ([]map[string]any, error) {
+	var all []map[string]any
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var one any
+		err := decoder.Decode(&one)
+		switch object, ok := one.(map[string]any); {
+		case err == io.EOF:
+			return all, nil
+		case err != nil:
+			return nil, yamlError(err, text)
+		case ok:
+			all = append(all, object)
+		case one != nil:
+			return nil, &Error{Msg: fmt.Sprintf("what it renders is no object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
+		}
+	}
+}
+
+// separator is a line between documents.
+var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
+
+// Line is where a document begins in the text, from 1, if the template writes every separator itself.
+func (t *Template) Line(document int) int {
+	begins := []int{0}
+	for _, at := range separator.FindAllStringIndex(t.text, -1) {
+		if strings.TrimSpace(t.text[begins[len(begins)-1]:at[0]]) == "" {
+			begins = begins[:len(begins)-1] // an empty document
+		}
+		begins = append(begins, at[1])
+	}
+	if document >= len(begins) {
+		return 1
+	}
+	head := t.text[:begins[document]]
+	rest := t.text[begins[document]:]
+	space := rest[:len(rest)-len(strings.TrimLeft(rest, " \t\r\n"))]
+	return 1 + strings.Count(head, "\n") + strings.Count(space, "\n")
+}
+
+// The forms of text/template's errors: "template: NAME:LINE: MSG", and of execution "template: NAME:LINE:COLUMN:
+// executing "NAME" at <X>: MSG".
+var (
+	atLine    = regexp.MustCompile(`^template: ` + name + `:(\d+):(?:\d+: )?\s*(.*)$`)
+	executing = regexp.MustCompile(`^executing "[^"]*" at (<.*?>): (.*)$`)
+	noEntry   = regexp.MustCompile(`^map has no entry for key "(.*)"$`)
+	noFunc    = regexp.MustCompile(`^function "(.*)" not defined$`)
+)
+
+func readError(err error) *Error {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	e := &Error{Msg: text}
+	if m := atLine.FindStringSubmatch(text); m != nil {
+		e.Line, _ = strconv.Atoi(m[1])
+		e.Msg = m[2]
+	}
+	if m := executing.FindStringSubmatch(e.Msg); m != nil {
+		e.Msg = m[1] + ": " + m[2]
+		if key := noEntry.FindStringSubmatch(m[2]); key != nil {
+			e.Msg, e.Hint = fmt.Sprintf("%s: there is no value %q", m[1], key[1]), "give it one: vars: {"+key[1]+": ...}"
+		}
+	}
+	if m := noFunc.FindStringSubmatch(e.Msg); m != nil {
+		e.Msg, e.Hint = fmt.Sprintf("there is no function %q", m[1]), "those of sprig, without the ones that read the environment, the clock or the network"
+	}
+	return e
+}
+
+// yamlLine is how go.yaml.in/yaml writes the place of an error.
+var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
+
+// yamlError is of what was rendered, whose lines are not those of the text: it quotes the line.
+func yamlError(err error, rendered []byte) *Error {
+	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
+	if m == nil {
+		return &Error{Msg: "what it renders is no YAML: " + err.Error()}
+	}
+	e := &Error{Msg: "what it renders is no YAML: " + m[2]}
+	if line, _ := strconv.Atoi(m[1]); line > 0 {
+		if lines := strings.Split(string(rendered), "\n"); line <= len(lines) {
+			e.Msg += fmt.Sprintf(", at %.60q", strings.TrimSpace(lines[line-1]))
+		}
+	}
+	return e
+}

@@ -1,0 +1,94 @@
+package template
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func parse(t *testing.T, text string) *Template {
+	t.Helper()
+	tmpl, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tmpl
+}
+
+func TestDocumentsOfATemplate(t *testing.T) {
+	tmpl := parse(t, `
+kind: A
+metadata: {name: "a-{{.Iteration}}-{{.Replica}}"}
+---
+# nothing but a comment
+---
+{{- range $i := until 2}}
+kind: B
+spec: {n: {{$i}}, size: {{ default 3 $.size }}}
+---
+{{- end}}
+`)
+	got, err := tmpl.Documents(map[string]any{"Iteration": 4, "Replica": 2, "size": 7}, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{
+		{"kind": "A", "metadata": map[string]any{"name": "a-4-2"}},
+		{"kind": "B", "spec": map[string]any{"n": 0, "size": 7}},
+		{"kind": "B", "spec": map[string]any{"n": 1, "size": 7}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestLinesOfDocuments(t *testing.T) {
+	tmpl := parse(t, "\na: 1\n---\n\n---\n# b\nb: 1\n--- \nc: 1\n")
+	for document, line := range []int{2, 6, 9} {
+		if got := tmpl.Line(document); got != line {
+			t.Errorf("document %d begins in line %d, want %d", document, got, line)
+		}
+	}
+}
+
+func TestDrawsDependOnSeedAndTurn(t *testing.T) {
+	tmpl := parse(t, `{a: "{{randAlphaNum 12}}", b: "{{uuidv4}}", c: {{randInt 5 500000}}, d: "{{randBytes 9}}", e: "{{shuffle "abcdefghijklmnop"}}", f: "{{randNumeric 9}}", g: '{{randAlpha 9}}'}`)
+	render := func(tmpl *Template, seed int64, turn uint64) map[string]any {
+		got, err := tmpl.Documents(nil, seed, turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0]
+	}
+	first := render(tmpl, 7, 3)
+	if again := render(parse(t, tmpl.text), 7, 3); !reflect.DeepEqual(first, again) {
+		t.Errorf("the same seed and turn give %v, then %v", first, again)
+	}
+	for _, other := range []map[string]any{render(tmpl, 8, 3), render(tmpl, 7, 4)} {
+		for key, value := range other {
+			if value == first[key] {
+				t.Errorf("%s is %v with another seed or turn too", key, value)
+			}
+		}
+	}
+}
+
+func TestErrorsOfTemplates(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: 1\nb: {{.x":                "line 2: unclosed action",
+		"a: {{nosuch 1}}":              `line 1: there is no function "nosuch" (those of sprig, without the ones that read the environment, the clock or the network)`,
+		"a: 1\nb: {{.size}}":           `line 2: <.size>: there is no value "size" (give it one: vars: {size: ...})`,
+		"a: {{env \"HOME\"}}":          `line 1: there is no function "env" (those of sprig, without the ones that read the environment, the clock or the network)`,
+		"- 1\n- 2":                     `what it renders is no object: "[1 2]" (a manifest has fields: apiVersion, kind, metadata)`,
+		"a: 1\n{{if true}}b: [{{end}}": `what it renders is no YAML: did not find expected node content, at "b: ["`,
+		"a: {{randInt 5 5}}":           `line 1: <randInt 5 5>: error calling randInt: randInt 5 5: there is no number from 5 up to 5`,
+	} {
+		tmpl, err := Parse(text)
+		if err == nil {
+			_, err = tmpl.Documents(map[string]any{}, 1, 0)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
+		}
+	}
+}

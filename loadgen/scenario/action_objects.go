@@ -1,0 +1,208 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Selection is objects of the run, in all its namespaces.
+type Selection struct {
+	// Resource: as "deployments.apps" or a custom one
+	Resource string   `yaml:"resource,omitempty"`
+	Names    []string `yaml:"names,omitempty" zero:"all; leave it out for that"` // default all
+	// LabelSelector: as "app=web,tier!=cache", default all
+	LabelSelector string `yaml:"labelSelector,omitempty"`
+	// Share: of them, as 10%, drawn by the seed; default all
+	Share *Bound `yaml:"share,omitempty"`
+}
+
+// PatchTypes are the kinds of patch by name, with their media types.
+var PatchTypes = map[string]string{
+	"merge": "application/merge-patch+json", "json": "application/json-patch+json",
+	"strategic": "application/strategic-merge-patch+json", "apply": "application/apply-patch+yaml",
+}
+
+// PropagationPolicies are those of a delete.
+var PropagationPolicies = []string{"Background", "Foreground", "Orphan"}
+
+// OnObjects reports whether the action is of objects of any resource, and not of a workload that a deploy made.
+func (a *Action) OnObjects() bool {
+	return a.Has() || a.Target.Resource != "" || slices.Contains([]string{"apply", "patch", "evict", "restart", "exec"}, a.Kind)
+}
+
+// restartable are the resources whose pods have a template that a restart annotates, as kubectl rollout restart.
+var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
+
+// objectAction checks an action of objects of any resource.
+func (v *validator) objectAction(path string, a *Action) {
+	v.onlyFor(path, a.Kind, []field{
+		{"templates", a.Has(), "create apply"}, {"iterations", a.Iterations != 0, "create apply"}, {"namespaces", a.Namespaces != 0, "create apply"},
+		{"vars", len(a.Vars) > 0, "create apply patch"}, {"placement", a.Placement != "", "create apply"},
+		{"target", a.Target.set(), "patch delete evict scale restart exec"}, {"patch", a.Patch != nil, "patch"}, {"patchType", a.PatchType != "", "patch"},
+		{"subresource", a.Subresource != "", "patch"}, {"propagation", a.Propagation != "", "delete"}, {"collection", a.Collection, "delete"},
+		{"replicas", a.Replicas != 0, "scale"}, {"onlyMissing", a.OnlyMissing, "create"},
+		{"command", len(a.Command) > 0, "exec"},
+	})
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"name", a.Name != ""}, {"object", a.Object != nil}, {"count", a.Count != 0}, {"workload", a.Workload != ""}, {"service", a.Service},
+		{"cpu", a.CPU != ""}, {"memory", a.Memory != ""},
+	} {
+		if f.set {
+			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target", "it belongs to actions of workloads that a deploy made")
+		}
+	}
+	if a.Rate > MaxRate {
+		v.fail(path+".rate", fmt.Sprintf("at most %d/s", MaxRate), "%s is more than one machine can send", a.Rate)
+	}
+	if a.Kind == "create" || a.Kind == "apply" {
+		if !a.Has() {
+			v.fail(path+".templates", "write templates: [{file: web.yaml, replicas: 100}]", "is missing")
+			return
+		}
+		v.batch(path, &a.Batch)
+		return
+	}
+	v.selection(path+".target", a.Kind, &a.Target)
+	switch a.Kind {
+	case "patch":
+		v.patch(path, a)
+	case "scale":
+		v.between(path+".replicas", float64(a.Replicas), 0, MaxPods)
+		if a.Replicas == 0 && !v.s.recorded && v.s.doc != nil && !v.s.doc.Written(path+".replicas") {
+			v.fail(path+".replicas", "write replicas: 100, or replicas: 0 for none", "a scale that does not say to how many")
+		}
+	case "delete":
+		if a.Propagation != "" {
+			v.oneOf(path+".propagation", a.Propagation, PropagationPolicies...)
+		}
+		if a.Collection && (len(a.Target.Names) > 0 || a.Target.Share != nil) {
+			v.fail(path+".collection", "select by labels, or leave collection out", "a collection is deleted as a whole")
+		}
+	case "evict", "exec":
+		if a.Target.Resource != "pods" && a.Target.Resource != "" {
+			v.fail(path+".target.resource", "write resource: pods", "there is no %s of %s", a.Kind, a.Target.Resource)
+		}
+		if a.Kind == "exec" && len(a.Command) == 0 {
+			v.fail(path+".command", "write command: [cat, /etc/hostname]", "is missing")
+		}
+	case "restart":
+		if !slices.Contains(restartable, a.Target.Resource) {
+			v.fail(path+".target.resource", "one of "+strings.Join(restartable, ", "), "%s are not restarted", a.Target.Resource)
+		}
+	}
+}
+
+// Selections are the actions on objects that a target selects.
+func (s *Scenario) Selections() []Action {
+	var all []Action
+	for i := range s.Phases {
+		for _, a := range s.Phases[i].Actions {
+			if a.Target.Resource != "" {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// Verbs are those of the permissions that an action on a target needs, apart by spaces.
+func (a *Action) Verbs() string {
+	switch {
+	case a.Kind == "delete" && a.Collection:
+		return "list deletecollection"
+	case a.Kind == "delete":
+		return "list delete"
+	case a.Kind == "evict", a.Kind == "scale", a.Kind == "exec":
+		return "list get" // and the right to the subresource, which the request itself finds out
+	}
+	return "list patch"
+}
+
+// actionTimes checks when an action is done.
+func (v *validator) actionTimes(path string, p *Phase, a *Action) {
+	if !a.OnObjects() {
+		if a.After != 0 {
+			v.fail(path+".after", "leave it out, or put the action into a phase of its own", "it belongs to actions on objects")
+		}
+		return
+	}
+	length := max(p.For, p.Within)
+	if a.After < 0 || length > 0 && a.After >= length {
+		v.fail(path+".after", fmt.Sprintf("less than %s", length), "%s after its start phase %q is over", a.After, p.Name)
+	}
+	if a.Every != 0 && (a.Every.D() < minActionEvery || length > 0 && a.After+a.Every >= length) {
+		v.fail(path+".every", fmt.Sprintf("from %s to less than the phase's %s", Duration(minActionEvery), length), "%s is no interval for it", a.Every)
+	}
+}
+
+// minActionEvery is the least time from one time of a repeated action to the next.
+const minActionEvery = time.Second
+
+// Later reports whether the action is done beside what ends the phase, at its own times.
+func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
+
+func (s *Selection) set() bool {
+	return s.Resource != "" || len(s.Names) > 0 || s.LabelSelector != "" || s.Share != nil
+}
+
+func (v *validator) selection(path, kind string, s *Selection) {
+	if s.Resource == "" {
+		v.fail(path+".resource", "as deployments.apps", "%s of which objects?", kind)
+		return
+	}
+	verbs := map[string]string{"delete": "delete", "evict": "get", "scale": "get", "exec": "get"}
+	verb := verbs[kind]
+	if verb == "" {
+		verb = "patch"
+	}
+	v.resource(path+".resource", s.Resource, "list", verb)
+	if _, err := labels.Parse(s.LabelSelector); err != nil {
+		v.fail(path+".labelSelector", "as app=web,tier!=cache", "%q is no label selector", s.LabelSelector)
+	}
+	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
+		v.fail(path+".share", "over 0%, at most 100%", "%s is no share", s.Share)
+	}
+	for i, name := range s.Names {
+		if name == "" || slices.Contains(s.Names[:i], name) {
+			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q is there twice, or empty", name)
+		}
+	}
+}
+
+func (v *validator) patch(path string, a *Action) {
+	if a.PatchType != "" {
+		v.oneOf(path+".patchType", a.PatchType, "merge", "json", "strategic", "apply")
+	}
+	_, list := a.Patch.([]any)
+	switch {
+	case a.Patch == nil:
+		v.fail(path+".patch", "write patch: {metadata: {annotations: {n: '{{.Index}}'}}}", "is missing")
+	case list != (a.PatchType == "json"):
+		v.fail(path+".patch", "a JSON patch is a list of operations, any other fields", "it is no %s patch", a.PatchType)
+	case a.PatchType == "strategic" && custom(a.Target.Resource):
+		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
+	}
+}
+
+// batch checks a batch, its templates too if they are in the scenario's file.
+func (v *validator) batch(path string, b *Batch) {
+	before := len(v.errs)
+	v.batchShape(path, b)
+	if len(v.errs) > before || v.s.recorded || b.inFiles() {
+		return // readTemplates reads and checks the files
+	}
+	if _, err := v.s.Expand(PlacedBatch{b, "validate", path}); err != nil {
+		v.errs = append(v.errs, err)
+	}
+}
+
+func (b *Batch) inFiles() bool {
+	return slices.ContainsFunc(b.Templates, func(t Template) bool { return t.File != "" })
+}

@@ -1,0 +1,164 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const batches = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: batches
+seed: 7
+phases:
+  - name: fill
+    for: 10s
+    actions:
+      - kind: create
+        iterations: 3
+        namespaces: 2
+        vars: {size: 4}
+        templates:
+          - {file: web.yaml, replicas: 2}
+          - {object: {apiVersion: v1, kind: Secret, metadata: {name: "s-{{.Iteration}}"}, stringData: {size: "{{.size}}"}}, vars: {size: 5}}
+`
+
+const web = `# the shop
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "c-{{.Iteration}}-{{.Replica}}"}
+data: {size: "{{.size}}", token: "{{randAlphaNum 6}}"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "d-{{.Iteration}}-{{.Replica}}"}
+`
+
+func writeFiles(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestObjectsOfABatchInOrder(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"s.yaml": batches, "web.yaml": web})
+	s, err := Read(filepath.Join(dir, "s.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.BatchNamespaces("run"); !slices.Equal(got, []string{"run", "run-1"}) {
+		t.Errorf("namespaces %v", got)
+	}
+	all, err := s.Expand(s.Batches()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.String() != "6 ConfigMap, 6 Deployment, 3 Secret" || all.Len() != 15 {
+		t.Errorf("%d objects: %s", all.Len(), all)
+	}
+	var got []string
+	tokens := map[any]bool{}
+	for n := range all.Len() {
+		o, err := all.At(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d/%s", o.Namespace, o.Name))
+		if kind := all.Kinds()[all.KindAt(n)].Kind; kind != o.Kind {
+			t.Errorf("object %d is a %s by its number, and a %s", n, kind, o.Kind)
+		}
+		if data, ok := o.Manifest["data"].(map[string]any); ok {
+			tokens[data["token"]] = true
+			if data["size"] != "4" {
+				t.Errorf("size %v of %s", data["size"], o.Name)
+			}
+		}
+		if o.Kind == "Deployment" && !strings.HasSuffix(o.Place, "web.yaml:7") {
+			t.Errorf("%s is at %s", o.Name, o.Place)
+		}
+	}
+	want := strings.Fields(`0/c-0-1 0/d-0-1 0/c-0-2 0/d-0-2 0/s-0  0/c-1-1 0/d-1-1 0/c-1-2 0/d-1-2 0/s-1  1/c-2-1 1/d-2-1 1/c-2-2 1/d-2-2 1/s-2`)
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if len(tokens) != 6 {
+		t.Errorf("%d tokens were drawn for 6 objects", len(tokens))
+	}
+	again, err := s.Expand(s.Batches()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := again.At(2); err != nil || !tokens[o.Manifest["data"].(map[string]any)["token"]] {
+		t.Errorf("another token with the same seed: %v, %v", o, err)
+	}
+}
+
+// A run's own scenario has the texts of the files, so that it can be run again.
+func TestResolvedBatchHasItsFiles(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "all", 1), "all/a.yaml": web, "all/sub/b.yml": web, "all/notes.txt": "x"})
+	s, err := Read(filepath.Join(dir, "s.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse("scenario.yaml", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(again.Phases[0].Actions[0].Templates); got != 3 {
+		t.Errorf("%d templates, want two files and an object", got)
+	}
+}
+
+func TestErrorsOfBatches(t *testing.T) {
+	for change, want := range map[[2]string]string{
+		{"web.yaml", "no.yaml"}:                            `s.yaml:15: phases.fill.actions[0].templates[0].file: cannot read`,
+		{"web.yaml", "kustomize"}:                          `it is a kustomization: `,
+		{"web.yaml", "empty"}:                              `the directory has no *.yaml, *.yml or *.json`,
+		{"web.yaml", "cut.yaml"}:                           `cut.yaml:1: unclosed action`,
+		{"web.yaml", "value.yaml"}:                         `value.yaml:3: <.missing>: there is no value "missing" (give it one: vars: {missing: ...})`,
+		{"web.yaml", "same.yaml"}:                          `same.yaml:1: all objects have the name "same" (put {{.Replica}} or {{.Iteration}} into it)`,
+		{"web.yaml", "kind.yaml"}:                          `kind.yaml:2: Kubernetes has no Deployment of v1 (write apiVersion: apps/v1)`,
+		{"web.yaml", "nameless.yaml"}:                      `nameless.yaml:1: a Pod without a name`,
+		{"web.yaml", "none.yaml"}:                          `none.yaml: it renders no manifest`,
+		{"web.yaml", "some.yaml"}:                          `some.yaml: it renders 2 manifests for the first replica and 1 for the last: write as many for each`,
+		{"iterations: 3", "iterations: 1"}:                 `1 iterations leave some of 2 namespaces empty`,
+		{"replicas: 2", "replicas: 1000000"}:               `3000003 objects (at most 1000000 objects)`,
+		{"{file: web.yaml, replicas: 2}", "{replicas: 2}"}: `a template without a manifest`,
+		{"{file: web.yaml, replicas: 2}", "{file: web.yaml, text: x, object: {a: b}}"}: `a template of 3 manifests`,
+		{"kind: create", "kind: delete"}:                                               `does nothing in delete`,
+		{"kind: create", "kind: create\n        name: x"}:                              `it belongs to actions of workloads that a deploy made`,
+		{"s-{{.Iteration}}", "s"}:                                                      `all objects have the name "s"`,
+		{"kind: create", "kind: create\n        after: 10s"}:                           `10s after its start phase "fill" is over (less than 10s)`,
+		{"kind: create", "kind: create\n        every: 10ms"}:                          `10ms is no interval for it`,
+		{"kind: create", "kind: patch\n        target: {resource: pod}"}:               `Kubernetes has no resource "pod"`,
+	} {
+		files := map[string]string{
+			"s.yaml": strings.Replace(batches, change[0], change[1], 1), "web.yaml": web,
+			"cut.yaml": "a: {{.x", "value.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.missing}}\"}",
+			"same.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}", "kind.yaml": "\napiVersion: v1\nkind: Deployment\nmetadata: {name: \"{{.Replica}}\"}",
+			"nameless.yaml": "apiVersion: v1\nkind: Pod", "none.yaml": "# nothing\n", "empty/x.txt": "",
+			"some.yaml":                    "apiVersion: v1\nkind: Pod\nmetadata: {name: \"{{.Replica}}\"}\n{{if eq .Replica 1}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: \"x{{.Replica}}\"}\n{{end}}",
+			"kustomize/kustomization.yaml": "resources: []",
+		}
+		dir := writeFiles(t, files)
+		if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q:\n got %v\nwant %s", change[1], err, want)
+		}
+	}
+}

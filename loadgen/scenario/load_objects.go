@@ -1,0 +1,31 @@
+package scenario
+
+// objectsKind describes loads that create the objects of a batch, each once, and are over then.
+func objectsKind() loadKind {
+	return loadKind{
+		name: "objects", example: "[{kind: objects, rate: 100/s, templates: [{file: web.yaml, replicas: 1000}]}]", results: []LoadResult{RequestResults},
+		fixed: &refusal{"leave verb, resource and the like out", "a load of objects creates what its templates say"},
+		fields: func(l *Load) []field {
+			return []field{
+				{name: "templates", set: len(l.Templates) > 0}, {name: "iterations", set: l.Iterations != 0},
+				{name: "vars", set: len(l.Vars) > 0}, {name: "placement", set: l.Placement != ""},
+			}
+		},
+		defaults: func(l *Load) {
+			b := l.Batch()
+			b.setDefaults()
+			l.Templates, l.Iterations, l.Placement = b.Templates, b.Iterations, b.Placement
+		},
+		namespaces: true,
+		validate: func(v *validator, path string, l *Load, open map[string]*Load) {
+			if len(l.Templates) == 0 {
+				v.fail(path+".templates", "write templates: [{file: web.yaml, replicas: 1000}]", "is missing")
+				return
+			}
+			if open == nil {
+				v.fail(path+".kind", "create them in a phase", "objects are not created in the background")
+			}
+			v.batch(path, l.Batch())
+		},
+	}
+}
