@@ -61,6 +61,10 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 	if got := s.BatchNamespaces("run"); !slices.Equal(got, []string{"run", "run-1"}) {
 		t.Errorf("namespaces %v", got)
 	}
+	l := Load{Kind: "objects", Name: "fill", Namespaces: 5, Templates: s.Batches()[0].Templates}
+	if got := l.NamespacesIn("run"); len(got) != 1 { // those of batches are there
+		t.Errorf("a load of objects has namespaces of its own: %v", got)
+	}
 	all, err := s.Expand(s.Batches()[0])
 	if err != nil {
 		t.Fatal(err)

@@ -163,9 +163,13 @@ const TenantsGroup = "stormglass:tenants"
 func TenantUser(name string) string { return "stormglass:tenant:" + name }
 
 // NamespacesIn are the namespaces of a load's objects, in the order of their
-// shares: the run's own and, where there are more, some of the load's.
+// shares: the run's own and, where there are more, some of the load's. Those of a
+// batch are BatchNamespaces.
 func (l *Load) NamespacesIn(run string) []string {
 	all := []string{run}
+	if l.Batch().Has() {
+		return all
+	}
 	for i := 1; i < l.Namespaces; i++ {
 		all = append(all, fmt.Sprintf("%s-%s-%d", run, l.Name, i))
 	}

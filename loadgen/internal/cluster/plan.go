@@ -216,7 +216,10 @@ func (p Plan) contents() string {
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
 		parts = append(parts, fmt.Sprintf("%s %s", number(float64(p.Objects[resource])), resource))
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && len(p.Batches) > 0:
+		return "the objects named below"
+	case len(parts) == 0:
 		return "nothing in it"
 	}
 	return strings.Join(parts, ", ")
