@@ -157,6 +157,11 @@ var rules = []rule{
 		never: []string{"net", "os", "sync"},
 	},
 	{
+		why:  "conditions are decided by objects alone, without clock or I/O",
+		from: "loadgen/internal/condition", direct: true,
+		never: []string{"net", "net/http", "os", "sync", "time", module + "loadgen", "k8s.io/client-go/rest"},
+	},
+	{
 		why:  "topology is arithmetic on a config",
 		from: "controlplane/internal/topology", direct: true,
 		never: []string{"net/http", "os/exec", "sync"},
@@ -166,7 +171,7 @@ var rules = []rule{
 // making lists the packages that make a run.
 var making = []string{
 	module + "loadgen/internal/run", module + "loadgen/internal/cluster", module + "loadgen/internal/load", module + "loadgen/internal/node",
-	module + "loadgen/internal/workload", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
+	module + "loadgen/internal/workload", module + "loadgen/internal/follow", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
 }
 
 // layers lists the packages of loadgen from the top down: each imports only those
@@ -176,8 +181,8 @@ var layers = []string{
 	"cmd", "loadgen/calibrate/pairs", "loadgen",
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster", "loadgen/calibrate/runner",
-	"loadgen/internal/workload", "loadgen/internal/node",
-	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/request", "loadgen/internal/load",
+	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
+	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
@@ -185,7 +190,7 @@ var layers = []string{
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/scrapeconfig", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/samples", "loadgen/internal/latency", "loadgen/internal/stall",
-	"loadgen/scenario", "loadgen/internal/load/arrival", "loadgen/result",
+	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/template", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }
 

@@ -17,7 +17,8 @@ import (
 
 // Decode fills the struct that into points to, whose fields carry `yaml`
 // tags. All errors are reported, joined. A field of an interface type takes
-// any YAML; a string takes any scalar as it is written.
+// any YAML; a string takes any scalar as it is written; a struct with fields that is an
+// encoding.TextUnmarshaler takes one value or its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
@@ -46,7 +47,11 @@ func (c *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	u, ok := v.Addr().Interface().(encoding.TextUnmarshaler)
+	if ok && n.Kind == yaml.MappingNode && hasFields(v) {
+		ok = false
+	}
+	if ok {
 		if n.Kind != yaml.ScalarNode {
 			c.fail(n, path, oneValueHint, "expected one value, found %s", kindName(n))
 			return
@@ -110,6 +115,14 @@ func (c *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 			c.fail(value, at, hint, "%s would mean the default, %s", written(follow(value)), means)
 		}
 	}
+}
+
+func hasFields(v reflect.Value) bool {
+	known := map[string]knownField{}
+	if v.Kind() == reflect.Struct {
+		knownFields(v, known)
+	}
+	return len(known) > 0
 }
 
 func isZero(v reflect.Value) bool {

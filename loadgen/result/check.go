@@ -127,7 +127,7 @@ func (p Phase) check() error {
 			return fmt.Errorf("load %s: %d delivered and %d lost are not the %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
 		}
 	}
-	return nil
+	return p.checkTransitions()
 }
 
 // checkNumbers refuses numbers below zero, and those past what can be counted:

@@ -19,6 +19,8 @@ type Phase struct {
 	Until        string    `json:"until,omitempty"`       // condition; empty for a fixed length
 	ConditionMet bool      `json:"conditionMet"`          // within its bound
 	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
+	// Reached: how far a condition over objects had come that was not met, as "913 of 1000 pods"
+	Reached string `json:"reached,omitempty"`
 	// Saturated: bounds that the generator passed; its measurements in the phase are not judged
 	Saturated []string `json:"saturated,omitempty"`
 	// StalledSeconds: the generator was stopped, or late by 10 ms and more
@@ -29,6 +31,8 @@ type Phase struct {
 	Changes  []Changes  `json:"changes,omitempty"`
 	Workload *Workload  `json:"workload,omitempty"` // progress of pods
 	Machine  *Machine   `json:"machine,omitempty"`  // of Linux
+	// Transitions: of objects, each of those that got to its first state in the phase
+	Transitions []Transition `json:"transitions,omitempty"`
 }
 
 // Machine is what the generator's machine did in a phase.

@@ -40,6 +40,9 @@ func (s *Scenario) setDefaults() {
 			a.Batch.setDefaults()
 		}
 	}
+	for i := range s.Transitions {
+		s.Transitions[i].setDefaults()
+	}
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		if len(g.Over) == 0 {

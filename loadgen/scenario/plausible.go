@@ -57,7 +57,7 @@ func (v *validator) forecast() {
 		notReady := c.mayBeNotReady(c.elapsed)
 		before := len(v.errs)
 		c.applyFaults(path, p)
-		switch p.Until {
+		switch p.Until.Text {
 		case "podsReady":
 			c.awaitPods(path, i, p)
 		case "nodesReady":
@@ -194,7 +194,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 // opening checks that watches that are awaited have the time to open at their rate.
 func (c *forecast) opening(path string, p *Phase) {
 	length := p.Within.D()
-	if p.Until != "watchesOpen" || length == 0 {
+	if !p.Until.Is("watchesOpen") || length == 0 {
 		return
 	}
 	for j := range p.Load {
@@ -238,7 +238,7 @@ func (s *Scenario) StartsPods() []string {
 		if disturbed && len(alive) > 0 || slices.Contains(slices.Collect(maps.Values(alive)), CronJob) {
 			all = append(all, p.Name)
 		}
-		disturbed = disturbed && (p.Until != "podsReady" || len(p.Of) > 0)
+		disturbed = disturbed && (!p.Until.Is("podsReady") || len(p.Of) > 0)
 	}
 	return all
 }

@@ -35,7 +35,7 @@ func (c *forecast) controllers() {
 	}
 	words := strings.Split(list, ",")
 	for i := range c.v.s.Phases {
-		until := c.v.s.Phases[i].Until
+		until := c.v.s.Phases[i].Until.Text
 		for _, full := range map[string][]string{"podsReady": {"deployment-controller", "replicaset-controller"}, "nodesNotReady": {"node-lifecycle-controller"}}[until] {
 			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its older name
 			on := slices.Contains(words, name) || slices.Contains(words, full)
@@ -65,7 +65,7 @@ func (s *Scenario) longest(l PlacedLoad) time.Duration {
 // FixedLength is the time that a load has, 0 where a phase of it ends by a condition.
 func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	for i := range s.Phases {
-		if p := &s.Phases[i]; p.Until != "" && (l.Phase == "" || l.Phase == p.Name) {
+		if p := &s.Phases[i]; !p.Until.IsZero() && (l.Phase == "" || l.Phase == p.Name) {
 			return 0
 		}
 	}
@@ -92,7 +92,7 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	first := p.At(0)
 	phase := c.v.s.Phase(l.Phase)
 	switch {
-	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until == "watchesOpen" && p.At(int64(l.Count-1)) >= length:
+	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until.Is("watchesOpen") && p.At(int64(l.Count-1)) >= length:
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
 	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // told of bursts
 	case l.Shape.Kind != "":
@@ -141,7 +141,7 @@ func (s *Scenario) sparse() []string {
 		}
 		until := ""
 		if phase := s.Phase(l.Phase); phase != nil {
-			until = phase.Until
+			until = phase.Until.String()
 		}
 		shape := l.Shape
 		switch {

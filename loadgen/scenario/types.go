@@ -36,6 +36,9 @@ type Scenario struct {
 	// Objects: made from templates before the first phase, after those of Setup; definitions of
 	// custom resources first
 	Objects []Batch `yaml:"objects,omitempty"`
+	// Transitions: latencies of objects from one state to another, for the objectives
+	// transition-latency and transition-open
+	Transitions []Transition `yaml:"transitions,omitempty"`
 	// NamespaceLabels: of the run's namespaces, as pod-security.kubernetes.io/enforce: restricted
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // in every phase
@@ -73,7 +76,7 @@ type Record struct {
 type Phase struct {
 	Name   string   `yaml:"name"`                             // unique
 	For    Duration `yaml:"for,omitempty" zero:"no end"`      // fixed length; one of For and Until
-	Until  string   `yaml:"until,omitempty"`                  // a condition (above)
+	Until  Until    `yaml:"until,omitempty"`                  // a condition (above)
 	Within Duration `yaml:"within,omitempty" zero:"no bound"` // bound of Until, required with it
 	// Of: workloads whose pods podsReady awaits, default all
 	Of      []string `yaml:"of,omitempty" zero:"all workloads; leave it out for that"`
@@ -191,6 +194,10 @@ type Gate struct {
 	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
 	Signal string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+	// Transition: of transition-latency and transition-open
+	Transition string `yaml:"transition,omitempty"`
+	// Quantile: of transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)
+	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Variants: in which it is judged, default all.
 	Variants []string `yaml:"variants,omitempty" zero:"all variants; leave it out for that"`
 }
@@ -268,6 +275,10 @@ type Figure struct {
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
 	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+	// Transition: of transition-latency and transition-open
+	Transition string `yaml:"transition,omitempty"`
+	// Quantile: of transition-latency, as a gate's
+	Quantile float64 `yaml:"quantile,omitempty" zero:"0.99"`
 	// Spread: standard deviation of ln(B/A) between planes of one configuration, as `loadgen ab`
 	// measures it; figures that have one may decide a comparison
 	Spread *Bound `yaml:"spread,omitempty"`

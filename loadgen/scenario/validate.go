@@ -181,6 +181,7 @@ func (s *Scenario) validate() error {
 	}
 	v.variants()
 	v.signals()
+	v.transitions()
 	v.gates()
 	v.compare()
 	v.capacity()
@@ -226,24 +227,24 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 
 func (v *validator) phaseEnd(path string, p *Phase) {
 	switch {
-	case p.For == 0 && p.Until == "":
+	case p.For == 0 && p.Until.IsZero():
 		v.fail(path, "write for: 30s, or until: podsReady with within: 5m", "phase %q has no end", p.Name)
-	case p.For != 0 && p.Until != "":
+	case p.For != 0 && !p.Until.IsZero():
 		v.fail(path+".until", "keep one of them", "phase %q has both for and until", p.Name)
-	case p.Until != "":
-		if v.oneOf(path+".until", p.Until, "nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade") && p.Within == 0 {
+	case !p.Until.IsZero():
+		if v.until(path+".until", p) && p.Within == 0 {
 			v.fail(path+".until", "add within: 5m", "phase %q may never end", p.Name)
 		}
-		if p.Until == "nodesNotReady" && !v.failsNodesBy(p) {
+		if p.Until.Is("nodesNotReady") && !v.failsNodesBy(p) {
 			v.fail(path+".until", "add faults: [{kind: nodeFailure, fraction: 0.3}]", "no node fails by phase %q", p.Name)
 		}
-		if (p.Until == "nodesReady" || p.Until == "nodesNotReady") && v.s.Nodes.Count == 0 {
+		if (p.Until.Is("nodesReady") || p.Until.Is("nodesNotReady")) && v.s.Nodes.Count == 0 {
 			v.fail(path+".until", "set nodes.count", "there are no simulated nodes")
 		}
-		if p.Until == "objectsMade" && !slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" }) {
+		if p.Until.Is("objectsMade") && !slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" }) {
 			v.fail(path+".until", "add load: "+objectsKind().example, "phase %q has no load of objects", p.Name)
 		}
-		if p.Until == "resourcesServed" && !slices.ContainsFunc(p.Manifests(), func(m Manifest) bool { return m.Defines() }) {
+		if p.Until.Is("resourcesServed") && !slices.ContainsFunc(p.Manifests(), func(m Manifest) bool { return m.Defines() }) {
 			v.fail(path+".until", "add actions: [{kind: create, object: {kind: CustomResourceDefinition, ...}}]", "phase %q defines no custom resource", p.Name)
 		}
 	case p.Within != 0:
@@ -257,7 +258,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 
 // awaited checks the workloads that a phase awaits.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
-	if len(p.Of) > 0 && p.Until != "podsReady" {
+	if len(p.Of) > 0 && !p.Until.Is("podsReady") {
 		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")
 		return
 	}

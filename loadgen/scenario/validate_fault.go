@@ -203,7 +203,7 @@ func (v *validator) faultTimes(path string, p *Phase, f *Fault) {
 		v.fail(path+".for", "shorter than every", "%s long, and the next begins after %s", f.For, f.Every)
 	}
 	length, what := p.For.D(), "the phase lasts"
-	if p.Until != "" {
+	if !p.Until.IsZero() {
 		length, what = p.Within.D(), "the phase lasts at most"
 	}
 	span, times := f.Span(), f.Times()

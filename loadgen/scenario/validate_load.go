@@ -38,7 +38,7 @@ func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names 
 	for j := range p.Load {
 		v.load(fmt.Sprintf("%s.load[%d]", path, j), &p.Load[j], watches)
 	}
-	if p.Until == "watchesOpen" && len(watches) == 0 {
+	if p.Until.Is("watchesOpen") && len(watches) == 0 {
 		v.fail(path+".until", "add load: "+watchesExample, "phase %q opens no watches", p.Name)
 	}
 }

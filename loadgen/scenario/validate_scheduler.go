@@ -194,7 +194,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			v.allocates(at+".multiPoint", p.Plugins.MultiPoint)
 		}
 	}
-	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until == "podsReady" })
+	awaits := slices.ContainsFunc(v.s.Phases, func(p Phase) bool { return p.Until.Is("podsReady") })
 	if len(all) > 0 && named && awaits && !seen[corev1.DefaultSchedulerName] {
 		v.fail(path+".profiles", fmt.Sprintf("add one with schedulerName: %s, which the pods of a deploy have", corev1.DefaultSchedulerName), "podsReady never holds: no profile takes the pods")
 	}

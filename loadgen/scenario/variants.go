@@ -90,6 +90,7 @@ func (s *Scenario) Warnings() []string {
 			"networkFaults is on%s, for links that can be cut: their proxies are a deviation from upstream", s.linksOf).Error())
 	}
 	all = append(all, s.unserved()...)
+	all = append(all, s.unservedSets()...)
 	all = append(all, s.sparse()...)
 	return all
 }

@@ -172,6 +172,11 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 		return nil, err
 	}
 	needs = append(needs, created...)
+	followed, err := followNeeds(d, ns, s)
+	if err != nil {
+		return nil, err
+	}
+	needs = append(needs, followed...)
 	if s.Nodes.Count > 0 && s.Nodes.Fidelity == node.Shared {
 		needs = append(needs, slices.Concat(
 			each("create get list watch", "", "nodes", ""),

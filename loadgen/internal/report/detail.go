@@ -43,7 +43,7 @@ func phaseTables(r result.Result) []tableView {
 		}
 	}
 	out := []tableView{overview}
-	for _, t := range []tableView{requests, watches} {
+	for _, t := range []tableView{transitionTable(phases), requests, watches} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
 		}

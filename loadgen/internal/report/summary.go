@@ -33,6 +33,7 @@ func Summary(w io.Writer, r result.Result) error {
 				markdown.Cell(chart.Shorten(chart.Clean(g.Detail), summaryDetail)))
 		}
 	}
+	transitionSummary(&b, r.Measurements.Phases)
 	diagnosisSummary(&b, r.Diagnosis)
 	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(chart.Clean(strings.Join(summaryFacts(r.Run), ", "))))
 	_, err := io.WriteString(w, b.String())

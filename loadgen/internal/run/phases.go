@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/follow"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
@@ -28,6 +29,7 @@ type phases struct {
 	recorder   recorder
 	self       *generator.SelfMeter
 	workload   *workload.Workload
+	follow     *follow.Follower
 	nodes      *nodes
 	loads      *loads
 	display    *display
@@ -67,7 +69,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	ps.beginPhase(p, start)
 	stalled := ps.self.Stalls().Total(time.Now())
 	machine := generator.MeasureMachine()
-	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until}
+	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until.String()}
 	defer func() {
 		// A phase that failed is cut short too: no gate may pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
@@ -78,6 +80,9 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	// The loads begin before the storm, so that they see all of it.
 	stop := ps.loads.start(loads)
 	stamp.ConditionMet, err = ps.through(ctx, p, start)
+	if p.Until.OfObjects() && !stamp.ConditionMet {
+		stamp.Reached = ps.follow.Describe(p.Name)
+	}
 	err = errors.Join(err, stop())
 	// The end is stamped even when the user has interrupted: ctx is gone then.
 	windUp, cancel := ps.windUp(windUpTimeout)
@@ -94,8 +99,8 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	if err = errors.Join(err, scrapeErr); err != nil {
 		return causeOf(ctx, err)
 	}
-	if p.Until != "" && !stamp.ConditionMet {
-		ps.step("phase %s: %s did not hold within %s; the phases after it are not run", p.Name, p.Until, p.Within)
+	if !p.Until.IsZero() && !stamp.ConditionMet {
+		ps.step("phase %s: %s did not hold within %s%s; the phases after it are not run", p.Name, p.Until, p.Within, reached(stamp))
 		return errConditionNotMet
 	}
 	return nil
@@ -104,22 +109,31 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	took := stamp.End.Sub(stamp.Start).Round(time.Millisecond)
 	switch {
-	case p.Until == "":
+	case p.Until.IsZero():
 		return ""
 	case stamp.ConditionMet:
 		return fmt.Sprintf("%s after %s", p.Until, took)
 	}
-	return fmt.Sprintf("%s not met in %s", p.Until, took)
+	return fmt.Sprintf("%s not met in %s%s", p.Until, took, reached(stamp))
+}
+
+// reached is how far a condition over objects has come, in parentheses; "" for others.
+func reached(stamp result.Phase) string {
+	if stamp.Reached == "" {
+		return ""
+	}
+	return " (" + stamp.Reached + ")"
 }
 
 func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
 	ps.loads.beginPhase(p.Name, at)
 	ps.self.BeginPhase(p.Name)
 	ps.workload.BeginPhase(p.Name, at)
+	ps.follow.BeginPhase(p.Name)
 	ps.display.beginPhase(p, at)
 	ps.event(at, result.EventPhaseStart, p.Name, "")
 	switch {
-	case p.Until != "":
+	case !p.Until.IsZero():
 		ps.step("phase %s: until %s, within %s", p.Name, p.Until, p.Within)
 	default:
 		ps.step("phase %s: for %s", p.Name, p.For)
@@ -225,7 +239,7 @@ func deployDetail(a scenario.Action) string {
 // awaitEnd waits until the time of the phase that began at start is over or its
 // condition holds, and tells whether the condition did.
 func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
-	if p.Until == "" {
+	if p.Until.IsZero() {
 		timer := time.NewTimer(time.Until(start.Add(p.For.D())))
 		defer timer.Stop()
 		select {
@@ -238,7 +252,7 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	within, cancel := context.WithDeadline(ctx, start.Add(p.Within.D()))
 	defer cancel()
 	var err error
-	switch p.Until {
+	switch p.Until.Text {
 	case "podsReady":
 		awaited := ps.scenario.Awaited(p)
 		err = ps.workload.Wait(within, func() bool { return ps.workload.AllPodsReady(awaited...) })
@@ -252,6 +266,8 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 		err = ps.loads.awaitMade(within)
 	case "resourcesServed":
 		err = ps.awaitServed(within, p.Manifests())
+	default:
+		err = ps.follow.Wait(within, p.Name)
 	}
 	switch {
 	case err == nil:

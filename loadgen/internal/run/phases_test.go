@@ -88,7 +88,7 @@ func TestCreateIsRepeated(t *testing.T) {
 func TestPhaseTimeCountsFromStart(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1m}, {name: q, for: 30s}]")
 	// A condition that never holds is no valid scenario.
-	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, "podsReady", s.Phases[1].For
+	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, scenario.Until{Text: "podsReady"}, s.Phases[1].For
 	r := underway(t, s)
 	synctest.Test(t, func(t *testing.T) {
 		for i, want := range []time.Duration{50 * time.Second, 20 * time.Second} {

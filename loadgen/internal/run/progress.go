@@ -78,8 +78,8 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	d.mu.Unlock()
 	var s Snapshot
 	if p != nil {
-		s.Phase, s.Until, s.Elapsed, s.Length = p.Name, p.Until, now.Sub(start), p.For.D()
-		if p.Until != "" {
+		s.Phase, s.Until, s.Elapsed, s.Length = p.Name, p.Until.String(), now.Sub(start), p.For.D()
+		if !p.Until.IsZero() {
 			s.Length = p.Within.D()
 		}
 	}

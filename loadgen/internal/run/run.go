@@ -8,6 +8,7 @@
 //	samples      each load in tenths of a second
 //	self meter   the generator's own cost
 //	workload     the run's workloads, and the tracker of pods
+//	follower     watches of what conditions and transitions are about
 //	nodes        simulated, registered before the first phase
 //	loads        of the background and of each phase
 //	phases       in the order of the scenario, with their faults
@@ -29,6 +30,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/follow"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
@@ -58,6 +60,7 @@ type run struct {
 	counted   *generator.Instructions
 	workload  *workload.Workload
 	objects   *objects.Objects
+	follow    *follow.Follower // nil without conditions and transitions over objects
 	nodes     *nodes
 	loads     *loads
 	display   *display
@@ -215,6 +218,9 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
+	if r.follow, err = newFollower(t.Target, s, r.self.Stalls()); err != nil {
+		return err
+	}
 	config := nodeConfig(ctx, t, r.info.ID, s, r.console)
 	config.Registerer, config.Samples, config.Use = registry, r.samples, r.workload.Use
 	if r.nodes, err = newNodes(config); err != nil {
@@ -242,7 +248,7 @@ func (r *run) stage() {
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
-		workload: r.workload, nodes: r.nodes, loads: r.loads, display: r.display, objects: r.objects, create: r.target.Create, awaitServed: r.target.AwaitServed,
+		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, display: r.display, objects: r.objects, create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
 	}
 }
@@ -255,10 +261,14 @@ func (r *run) execute(parent, watched context.Context) {
 	beside, stop := r.patient()
 	var helpers errgroup.Group
 	events := follower{journal: r.journal, supervisor: r.target.supervisor, told: map[string]bool{}}
-	for name, f := range map[string]func(context.Context) error{
+	all := map[string]func(context.Context) error{
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "follower of the plane": events.follow,
-	} {
+	}
+	if r.follow != nil {
+		all["watch of conditions and transitions"] = r.follow.Run
+	}
+	for name, f := range all {
 		helpers.Go(func() error {
 			err := f(beside)
 			if err != nil && beside.Err() == nil {
@@ -295,6 +305,9 @@ func (r *run) storm(ctx context.Context) error {
 		return causeOf(ctx, err)
 	}
 	if err := r.nodes.register(ctx, registerWithin(r.o.Scenario.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.follow.Ready(ctx); err != nil {
 		return causeOf(ctx, err)
 	}
 	if err := r.save(); err != nil {
@@ -352,8 +365,9 @@ func (r *run) measured() result.Measurements {
 	m := result.Measurements{Phases: slices.Clone(r.phases.stamps)}
 	r.loads.addTo(&m)
 	r.nodes.addTo(&m)
-	seen := r.workload.Results()
+	seen, transitions := r.workload.Results(), r.follow.Results(time.Now())
 	for i := range m.Phases {
+		m.Phases[i].Transitions = transitions[m.Phases[i].Name]
 		if w, ok := seen[m.Phases[i].Name]; ok {
 			m.Phases[i].Workload = &w
 		}

@@ -237,7 +237,7 @@ func (rec *Recorded) checkPhases() error {
 	measured := rec.Measurements.Phases
 	for i, p := range rec.Scenario.Phases {
 		switch {
-		case i < len(measured) && measured[i].Name == p.Name && (measured[i].Until != p.Until || measured[i].Interrupted):
+		case i < len(measured) && measured[i].Name == p.Name && (measured[i].Until != p.Until.String() || measured[i].Interrupted):
 			return &result.Damaged{File: result.MeasurementsFile, Err: fmt.Errorf("phase %s is not told as the run ended it", p.Name)}
 		case i < len(measured) && measured[i].Name == p.Name:
 			continue

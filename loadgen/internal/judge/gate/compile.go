@@ -123,6 +123,9 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	if g.Signal != "" && c.objective.Requires != "signals" {
 		return fail("signal", "leave it out", "objective %s is not about a signal", c.objective.Name)
 	}
+	if err := c.checkTransition(s, path); err != nil {
+		return c, err
+	}
 	if c.objective.Expr != "" {
 		reads, err := selectors(c.objective.Expr)
 		if err != nil {
@@ -245,7 +248,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
 	for _, f := range s.Compare {
-		g := scenario.Gate{Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Over: f.Over}
+		g := scenario.Gate{Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Over: f.Over}
 		// The bound is there for its side only: which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {

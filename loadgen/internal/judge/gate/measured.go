@@ -72,7 +72,9 @@ func measured() map[string]func(evidence) finding {
 				return reading{value: float64(w.Open) / float64(max(w.Wanted, 1)), nothing: w.Wanted == 0, detail: fmt.Sprintf("%d of %d", w.Open, w.Wanted)}
 			})
 		},
-		"phase-duration": func(e evidence) finding { return e.perPhase(duration) },
+		"phase-duration":     func(e evidence) finding { return e.perPhase(duration) },
+		"transition-latency": func(e evidence) finding { return e.perTransition(e.transitionLatency) },
+		"transition-open":    func(e evidence) finding { return e.perTransition(stillOpen) },
 		"time-to-not-ready": func(e evidence) finding {
 			return e.sinceFailures("nodesNotReady", func(w result.Workload) *float64 { return w.NotReadyAfter })
 		},

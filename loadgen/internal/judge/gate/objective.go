@@ -45,7 +45,7 @@ type Objective struct {
 	// Results of loads that it is of; empty for those that need no load.
 	Results scenario.LoadResult
 	// Requires is what a scenario must have for it: pods, nodes, a nodeFailure, a fault of the
-	// control plane, such a fault and several members of etcd, or signals. Empty: nothing.
+	// control plane, such a fault and several members of etcd, signals, or transitions. Empty: nothing.
 	Requires string
 	// Least is the smallest value there can be, in the unit.
 	Least float64
@@ -139,6 +139,8 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 		return "add faults: [{kind: kill, component: etcd-0, for: 5s}] to a phase", "no fault of the control plane in this scenario"
 	case o.Requires == "signals" && len(s.Signals) == 0:
 		return "add signals: [{name: fsync, expr: ..., steady: [...], under: [...]}]", "the scenario has no signals"
+	case o.Requires == "transitions" && len(s.Transitions) == 0:
+		return "add transitions: [{name: pod-ready}]", "the scenario has no transitions"
 	case s.Recorded():
 	case o.Requires == "members" && s.ControlPlane.Count(control.KindEtcd) <= 1:
 		return "set controlPlane.etcd.members: 3", "with one etcd member no other can lead"
@@ -222,7 +224,8 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 			continue
 		}
 		for _, other := range all[:i] {
-			same := other.alert == nil && c.Objective == other.Objective && canonical(c.Expr) == canonical(other.Expr) && c.Load == other.Load && c.Signal == other.Signal && sameSet(c.Over, other.Over)
+			same := other.alert == nil && c.Objective == other.Objective && canonical(c.Expr) == canonical(other.Expr) && c.Load == other.Load && c.Signal == other.Signal &&
+				c.Transition == other.Transition && c.quantile() == other.quantile() && sameSet(c.Over, other.Over)
 			low, high := c, other
 			if c.op == "<=" {
 				low, high = other, c
@@ -277,9 +280,9 @@ func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	for _, name := range c.Over {
 		if p := s.Phase(name); c.objective.Name == "phase-duration" && c.op == "<=" && p.For.D().Seconds() > c.bound {
 			return s.Errorf(path+".max", fmt.Sprintf("more than %s", p.For), "phase %q lasts %s", name, p.For)
-		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until == "" && p.For.D().Seconds() < c.bound {
+		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until.IsZero() && p.For.D().Seconds() < c.bound {
 			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer phase", p.For), "phase %q lasts %s", name, p.For)
-		} else if c.objective.Name == "phase-duration" && c.op == ">=" && p.Until != "" && p.Within.D().Seconds() < c.bound {
+		} else if c.objective.Name == "phase-duration" && c.op == ">=" && !p.Until.IsZero() && p.Within.D().Seconds() < c.bound {
 			return s.Errorf(path+".min", fmt.Sprintf("at most %s, or a longer within", p.Within), "phase %q ends after %s, met or not", name, p.Within)
 		}
 	}

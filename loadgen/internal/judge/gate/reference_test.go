@@ -51,7 +51,7 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 			}
 		}
 	}
-	requires := []string{"", "pods", "nodes", "nodeFailure", "fault", "members", "signals"}
+	requires := []string{"", "pods", "nodes", "nodeFailure", "fault", "members", "signals", "transitions"}
 	gaps := []gapRule{gapEach, gapShared, gapCount, gapCountSeenByAll, gapAgainst}
 	for _, o := range Objectives() {
 		if !slices.Contains(requires, o.Requires) || !slices.Contains(gaps, o.Gap) || o.Results != "" && scenario.LoadExample(o.Results) == "" {

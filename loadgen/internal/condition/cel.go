@@ -1,0 +1,238 @@
+package condition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// costLimit bounds one evaluation, in CEL's units. The API server's own limit for a rule of a ValidatingAdmissionPolicy
+// is ten times that and stands for 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
+const costLimit = 100_000
+
+// objectName is the variable of a whole object.
+const objectName = "object"
+
+// language is CEL with the functions that Kubernetes 1.37 adds to it.
+func language() *cel.Env {
+	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
+}
+
+// CEL is the test of an expression over the variable object, of a resource. schema may be nil.
+func CEL(resource, text string, schema Schema) (Test, error) {
+	return objectTest(resource, text, objectName, schema)
+}
+
+// objectTest is the test of an expression in which an object has a name.
+func objectTest(resource, text, name string, schema Schema) (Test, error) {
+	env := language()
+	refs, err := references(env, text)
+	if err != nil {
+		return Test{}, err
+	}
+	for _, path := range refs {
+		if path[0] != name || schema == nil {
+			continue
+		}
+		if err := schema.Field(resource, path[1:]); err != nil {
+			return Test{}, err
+		}
+	}
+	hint := ""
+	if name == objectName {
+		hint = "the object's name is object, as in object.status.phase"
+	}
+	holds, err := program(env, text, hint, cel.Variable(name, cel.DynType))
+	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err
+}
+
+// fieldTest is the test of an expression in which an object's fields are names: status.phase == "Running".
+func fieldTest(resource, text string, schema Schema) (Test, error) {
+	env := language()
+	refs, err := references(env, text)
+	if err != nil {
+		return Test{}, err
+	}
+	roots := map[string]bool{objectName: true}
+	for _, path := range refs {
+		roots[path[0]] = true
+		if path[0] == objectName {
+			path = path[1:]
+		}
+		if schema == nil {
+			continue
+		}
+		if err := schema.Field(resource, path); err != nil {
+			return Test{}, err
+		}
+	}
+	var variables []cel.EnvOption
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
+		variables = append(variables, cel.Variable(name, cel.DynType))
+	}
+	holds, err := program(env, text, "", variables...)
+	return Test{Text: text, holds: func(o Object) (bool, error) { return holds(fields(o)) }}, err
+}
+
+// fields are an object's as variables. One that is missing is empty, so that has() may look into it.
+type fields Object
+
+func (f fields) ResolveName(name string) (any, bool) {
+	if name == objectName {
+		return Object(f), true
+	}
+	if v, ok := f[name]; ok {
+		return v, true
+	}
+	return map[string]any{}, true
+}
+
+func (f fields) Parent() cel.Activation { return nil }
+
+// program compiles an expression that is true or false. hint is for names that it does not know.
+func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(activation any) (bool, error), error) {
+	env, err := env.Extend(variables...)
+	if err != nil {
+		return nil, fmt.Errorf("CEL: %w", err)
+	}
+	checked, issues := env.Compile(text)
+	if err := refused(text, hint, issues); err != nil {
+		return nil, err
+	}
+	if is := checked.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
+		return nil, fail("compare it, as with == or >=", "%s is %s, and neither true nor false", text, cel.FormatCELType(is))
+	}
+	run, err := env.Program(checked, cel.CostLimit(costLimit))
+	if err != nil {
+		return nil, fmt.Errorf("CEL: %w", err)
+	}
+	return func(activation any) (bool, error) {
+		out, _, err := run.Eval(activation)
+		if err != nil {
+			return false, err
+		}
+		is, ok := out.(types.Bool)
+		if !ok {
+			return false, fmt.Errorf("%s is neither true nor false", text)
+		}
+		return bool(is), nil
+	}, nil
+}
+
+// refused is the error of the first of some issues with an expression.
+func refused(text, hint string, issues *cel.Issues) error {
+	if issues.Err() == nil {
+		return nil
+	}
+	first := issues.Errors()[0]
+	msg, _, _ := strings.Cut(first.Message, "\n")
+	msg = strings.TrimSuffix(msg, " (in container '')")
+	msg, _, _ = strings.Cut(msg, " expecting {") // all tokens of the grammar
+	switch {
+	case strings.HasPrefix(msg, "Syntax error: token recognition error at: '="):
+		hint = "write == to compare"
+	case !strings.HasPrefix(msg, "undeclared reference"):
+		hint = ""
+	}
+	return fail(hint, "%q is no CEL: %s", text, msg)
+}
+
+// references are the paths of fields that an expression reads of names it does not define itself, once each:
+// [p status phase] of p.status.phase.
+func references(env *cel.Env, text string) ([][]string, error) {
+	parsed, issues := env.Parse(text)
+	if err := refused(text, "", issues); err != nil {
+		return nil, err
+	}
+	r := &reader{env: env}
+	r.visit(parsed.NativeRep().Expr(), nil)
+	return r.paths, nil
+}
+
+// reader collects the references of an expression.
+type reader struct {
+	env   *cel.Env
+	paths [][]string
+}
+
+// use notes a path, unless its first name is one of CEL's own, as a type.
+func (r *reader) use(path []string) {
+	known := func(p []string) bool { return slices.Equal(p, path) }
+	if _, issues := r.env.Compile(path[0]); issues.Err() != nil && !slices.ContainsFunc(r.paths, known) {
+		r.paths = append(r.paths, path)
+	}
+}
+
+// visit reads an expression in which the names of bound are defined.
+func (r *reader) visit(e ast.Expr, bound []string) {
+	switch e.Kind() {
+	case ast.IdentKind, ast.SelectKind:
+		base, path := chain(e)
+		switch {
+		case base != nil:
+			r.visit(base, bound)
+		case !slices.Contains(bound, path[0]):
+			r.use(path)
+		}
+	case ast.CallKind:
+		call := e.AsCall()
+		if call.IsMemberFunction() && !r.isNamespace(call) {
+			r.visit(call.Target(), bound)
+		}
+		for _, arg := range call.Args() {
+			r.visit(arg, bound)
+		}
+	case ast.ListKind:
+		for _, item := range e.AsList().Elements() {
+			r.visit(item, bound)
+		}
+	case ast.MapKind:
+		for _, entry := range e.AsMap().Entries() {
+			r.visit(entry.AsMapEntry().Key(), bound)
+			r.visit(entry.AsMapEntry().Value(), bound)
+		}
+	case ast.StructKind:
+		for _, field := range e.AsStruct().Fields() {
+			r.visit(field.AsStructField().Value(), bound)
+		}
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		r.visit(c.IterRange(), bound)
+		r.visit(c.AccuInit(), bound)
+		within := append(slices.Clone(bound), c.IterVar(), c.AccuVar())
+		if c.HasIterVar2() {
+			within = append(within, c.IterVar2())
+		}
+		for _, part := range []ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()} {
+			r.visit(part, within)
+		}
+	}
+}
+
+// isNamespace reports whether the target of a call is the first part of a function's name, as in sets.contains(a, b).
+func (r *reader) isNamespace(call ast.CallExpr) bool {
+	base, path := chain(call.Target())
+	return base == nil && r.env.HasFunction(strings.Join(path, ".")+"."+call.FunctionName())
+}
+
+// chain is the path a.b.c of fields, or what they are fields of, if that is no name.
+func chain(e ast.Expr) (base ast.Expr, path []string) {
+	for e.Kind() == ast.SelectKind {
+		path = append(path, e.AsSelect().FieldName())
+		e = e.AsSelect().Operand()
+	}
+	if e.Kind() != ast.IdentKind {
+		return e, nil
+	}
+	path = append(path, e.AsIdent())
+	slices.Reverse(path)
+	return nil, path
+}

@@ -1,0 +1,99 @@
+package condition
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// State is one that objects get to, once each.
+type State struct {
+	Text string
+	Kind StateKind
+	// Test of a state of kind Tested.
+	Test Test
+}
+
+// StateKind says how an object is seen to be in a state.
+type StateKind uint8
+
+const (
+	// Tested: a test holds for it.
+	Tested StateKind = iota
+	// Created: it is there.
+	Created
+	// Deleted: it is gone.
+	Deleted
+	// Endpoints: an EndpointSlice of the Service has a ready endpoint.
+	Endpoints
+)
+
+// EndpointSlices is the resource that brings the state Endpoints, and ServiceLabel the label with the Service's name.
+const (
+	EndpointSlices = "endpointslices.discovery.k8s.io"
+	ServiceLabel   = "kubernetes.io/service-name"
+)
+
+// namedStates are tests by resource and name.
+func namedStates(resource string) map[string]string {
+	return map[string]map[string]string{
+		"pods": {
+			"scheduled": "condition=PodScheduled", "initialized": "condition=Initialized",
+			"containersReady": "condition=ContainersReady", "ready": "condition=Ready",
+		},
+		"nodes":                  {"ready": "condition=Ready"},
+		"deployments.apps":       {"available": "condition=Available"},
+		"jobs.batch":             {"complete": "condition=Complete"},
+		"persistentvolumeclaims": {"bound": "jsonpath={.status.phase}=Bound"},
+		"customresourcedefinitions.apiextensions.k8s.io": {"established": "condition=Established"},
+	}[resource]
+}
+
+// ParseState reads a state of the objects of a resource: a word, as "created" or "ready", or a test in one of its
+// Forms. schema may be nil.
+func ParseState(resource, text string, schema Schema) (State, error) {
+	s := State{Text: text}
+	switch {
+	case text == "created":
+		s.Kind = Created
+		return s, nil
+	case text == "deleted":
+		s.Kind = Deleted
+		return s, nil
+	case text == "endpoints" && resource == "services":
+		s.Kind = Endpoints
+		return s, nil
+	case text == "deleting":
+		text = "jsonpath={.metadata.deletionTimestamp}"
+	}
+	named := namedStates(resource)
+	if test, ok := named[text]; ok {
+		text = test
+	} else if !strings.Contains(text, "=") {
+		words := append(slices.Sorted(maps.Keys(named)), "created", "deleting", "deleted")
+		if resource == "services" {
+			words = append(words, "endpoints")
+		}
+		return s, fail("states of "+resource+": "+strings.Join(words, ", ")+"; or "+Forms, "%q is no state of %s", text, resource)
+	}
+	var err error
+	s.Test, err = ParseTest(resource, text, schema)
+	return s, err
+}
+
+// HasReadyEndpoint reports whether an EndpointSlice has one, and the Service that it belongs to.
+func HasReadyEndpoint(slice Object) (namespace, service string, ready bool) {
+	meta, _ := slice["metadata"].(map[string]any)
+	namespace, _ = meta["namespace"].(string)
+	all, _ := meta["labels"].(map[string]any)
+	service, _ = all[ServiceLabel].(string)
+	endpoints, _ := slice["endpoints"].([]any)
+	for _, item := range endpoints {
+		e, _ := item.(map[string]any)
+		conditions, _ := e["conditions"].(map[string]any)
+		if is, known := conditions["ready"].(bool); is || !known { // unknown is to be taken for ready
+			return namespace, service, true
+		}
+	}
+	return namespace, service, false
+}

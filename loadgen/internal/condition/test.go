@@ -1,0 +1,141 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// Test holds or does not hold of one object. The zero value holds of each.
+type Test struct {
+	Text  string
+	holds func(Object) (bool, error)
+}
+
+// Holds evaluates the test. With an error it could not be evaluated, as where a field is missing. It is not safe for
+// concurrent use.
+func (t Test) Holds(o Object) (bool, error) {
+	if t.holds == nil {
+		return true, nil
+	}
+	return t.holds(o)
+}
+
+// The forms of a test in a text.
+const (
+	conditionForm = "condition="
+	jsonPathForm  = "jsonpath="
+	celForm       = "cel="
+)
+
+// Forms says how tests are written, for hints.
+const Forms = "condition=Ready, jsonpath={.status.phase}=Running or cel=object.status.replicas > 3"
+
+// ParseTest reads a test of the objects of a resource in one of its Forms. schema may be nil.
+func ParseTest(resource, text string, schema Schema) (Test, error) {
+	of := func(t Test, err error) (Test, error) {
+		t.Text = text
+		return t, err
+	}
+	if rest, ok := strings.CutPrefix(text, conditionForm); ok {
+		return of(StatusCondition(rest))
+	}
+	if rest, ok := strings.CutPrefix(text, jsonPathForm); ok {
+		return of(JSONPath(rest))
+	}
+	if rest, ok := strings.CutPrefix(text, celForm); ok {
+		return of(CEL(resource, rest, schema))
+	}
+	return Test{}, fail("write "+Forms, "%q is no test of an object", text)
+}
+
+var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$`)
+
+// StatusCondition is the test for a condition of an object's status, written "Available" or "Available=False". As for
+// `kubectl wait --for=condition`, case does not matter, and a condition of an older generation does not hold.
+func StatusCondition(text string) (Test, error) {
+	m := statusCondition.FindStringSubmatch(text)
+	if m == nil {
+		return Test{}, fail("write the type of the condition, as Available or Available=False", "%q is no condition of an object", text)
+	}
+	kind, want := m[1], m[2]
+	if want == "" {
+		want = "True"
+	}
+	return Test{Text: conditionForm + text, holds: func(o Object) (bool, error) {
+		status, _ := o["status"].(map[string]any)
+		all, _ := status["conditions"].([]any)
+		for _, item := range all {
+			c, _ := item.(map[string]any)
+			name, _ := c["type"].(string)
+			is, _ := c["status"].(string)
+			if strings.EqualFold(name, kind) {
+				return strings.EqualFold(is, want) && !outdated(o, status, c), nil
+			}
+		}
+		return false, nil
+	}}, nil
+}
+
+// outdated reports whether a condition was observed at an older generation of its object.
+func outdated(o Object, status, c map[string]any) bool {
+	meta, _ := o["metadata"].(map[string]any)
+	generation, _ := meta["generation"].(int64)
+	observed, known := c["observedGeneration"].(int64)
+	if !known {
+		observed, known = status["observedGeneration"].(int64)
+	}
+	return known && observed < generation
+}
+
+// JSONPath is the test for a value at a path, written "{.status.phase}=Running", or for any value, "{.status.phase}".
+// As for `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces may be left out.
+func JSONPath(text string) (Test, error) {
+	const hint = "write {.status.phase}=Running"
+	path, want, equal := strings.TrimSpace(text), "", false
+	if strings.HasPrefix(path, "{") {
+		end := strings.LastIndex(path, "}=")
+		switch {
+		case end >= 0:
+			path, want, equal = path[:end+1], path[end+2:], true
+		case !strings.HasSuffix(path, "}"):
+			return Test{}, fail(hint, "%q is no JSONPath", text)
+		}
+	} else {
+		if strings.Contains(path, "?(") {
+			return Test{}, fail("write braces around the path, as {.status.phase}=Running", "%q is no JSONPath", text)
+		}
+		path, want, equal = strings.Cut(path, "=")
+		path = "{." + strings.TrimPrefix(path, ".") + "}"
+	}
+	if equal && strings.TrimSpace(want) == "" {
+		return Test{}, fail(hint+", or the path alone for any value", "%q names no value", text)
+	}
+	parsed := jsonpath.New("path").AllowMissingKeys(true)
+	if err := parsed.Parse(path); err != nil {
+		return Test{}, fail(hint, "%q is no JSONPath: %v", path, err)
+	}
+	want = strings.TrimSpace(want)
+	return Test{Text: jsonPathForm + text, holds: func(o Object) (bool, error) {
+		found, err := parsed.FindResults(map[string]any(o))
+		switch {
+		case err != nil:
+			return false, err
+		case len(found) == 0 || len(found[0]) == 0:
+			return false, nil
+		case len(found) > 1 || len(found[0]) > 1:
+			return false, errors.New("the path leads to several values")
+		case !equal:
+			return true, nil
+		}
+		switch value := found[0][0].Interface().(type) {
+		case map[string]any, []any:
+			return false, errors.New("the path leads to fields or a list, not to one value")
+		default:
+			return strings.TrimSpace(fmt.Sprint(value)) == want, nil
+		}
+	}}, nil
+}

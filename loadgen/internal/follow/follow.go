@@ -1,0 +1,182 @@
+// Package follow watches objects of any resource: for the conditions that end phases, and to measure how long objects
+// take from one state to another.
+//
+// It has one watch for each resource and namespace, whatever the number of conditions and transitions over it, on a
+// connection of its own. All times are arrivals at that connection.
+package follow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Options of a Follower.
+type Options struct {
+	// Namespaces of the run, whose objects of namespaced resources are followed.
+	Namespaces []string
+	// Selector of the run's objects of resources without namespaces.
+	Selector string
+	// Conditions that may be awaited, by name.
+	Conditions map[string]*condition.Condition
+	// Transitions to measure.
+	Transitions []Transition
+	// Later reports whether a resource may be served only later, as one that the run defines. Nil: none.
+	Later func(resource string) bool
+	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.
+	Retry time.Duration
+	// Recheck is how often a state that may be from before the wait is read anew. Zero: 2 s.
+	Recheck time.Duration
+	// Stalls tells when the generator was not run. Nil: unknown.
+	Stalls *stall.Meter
+}
+
+// Follower watches what conditions and transitions are about. It is safe for concurrent use. A nil Follower follows
+// nothing.
+type Follower struct {
+	options Options
+	http    *http.Client
+	rest    *rest.RESTClient
+
+	mu       sync.Mutex
+	sets     map[condition.Set]*set
+	awaited  map[string]awaited // conditions, by name
+	passages []*passage
+	waits    map[*wait]bool
+	ended    error         // why Run ended, if it has
+	ready    chan struct{} // closed when all sets have been listed once
+	isReady  bool
+}
+
+// set is what is known of the objects of one.
+type set struct {
+	of      condition.Set
+	counts  []condition.Count // of all conditions over it
+	counter *condition.Counter
+	// passages over its objects; endpoints are those over its EndpointSlices.
+	passages, endpoints []*passage
+	sources             []*source // nil until the API server has told where they are
+	absent              bool      // it has said that it does not serve them yet
+}
+
+// New makes a Follower. It sends nothing yet.
+func New(cfg *rest.Config, o Options) (*Follower, error) {
+	o.Retry, o.Recheck = cmp.Or(o.Retry, 100*time.Millisecond), cmp.Or(o.Recheck, 2*time.Second)
+	own := rest.CopyConfig(cfg)
+	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
+	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	// A dialer of its own keeps client-go from sharing the connection of an equal config.
+	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, fmt.Errorf("follow: client: %w", err)
+	}
+	restClient, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
+	if err != nil {
+		return nil, fmt.Errorf("follow: client: %w", err)
+	}
+	f := &Follower{options: o, http: client, rest: restClient, sets: map[condition.Set]*set{}, awaited: map[string]awaited{}, waits: map[*wait]bool{}, ready: make(chan struct{})}
+	for name, c := range o.Conditions {
+		a := awaited{Condition: c}
+		for _, n := range c.Counts {
+			s := f.set(n.Set)
+			a.places = append(a.places, place{s, len(s.counts)})
+			s.counts = append(s.counts, n)
+		}
+		f.awaited[name] = a
+	}
+	for _, t := range o.Transitions {
+		p := newPassage(t, o.Stalls.Total)
+		f.passages = append(f.passages, p)
+		s := f.set(t.Set)
+		s.passages = append(s.passages, p)
+		if t.To.Kind == condition.Endpoints {
+			s := f.set(condition.Set{Resource: condition.EndpointSlices, Namespace: t.Set.Namespace})
+			s.endpoints = append(s.endpoints, p)
+		}
+	}
+	for _, s := range f.sets {
+		s.counter = condition.NewCounter(s.counts)
+	}
+	return f, nil
+}
+
+func (f *Follower) set(of condition.Set) *set {
+	s, ok := f.sets[of]
+	if !ok {
+		s = &set{of: of}
+		f.sets[of] = s
+	}
+	return s
+}
+
+// Run watches until ctx ends, whatever connections and versions are lost. A resource that the API server does not have
+// or does not let us watch is an error.
+func (f *Follower) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, s := range f.sets {
+		wg.Go(func() {
+			if err := f.follow(ctx, s); err != nil && ctx.Err() == nil {
+				cancel(err)
+			}
+		})
+	}
+	<-ctx.Done()
+	wg.Wait()
+	f.http.CloseIdleConnections()
+	err := context.Cause(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = fmt.Errorf("the watches have ended: %w", err)
+	f.wake()
+	return err
+}
+
+// change applies a change of the state and looks whether it ends a wait.
+func (f *Follower) change(apply func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	apply()
+	f.wake()
+}
+
+// BeginPhase makes a phase the current one. An object belongs to the phase in which it got to a transition's first state.
+func (f *Follower) BeginPhase(name string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.passages {
+		p.beginPhase(name)
+	}
+}
+
+// Results are the transitions by phase, in their order; those before the first phase are under "".
+func (f *Follower) Results(now time.Time) map[string][]result.Transition {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string][]result.Transition{}
+	for _, p := range f.passages {
+		for phase, t := range p.results(now) {
+			all[phase] = append(all[phase], t)
+		}
+	}
+	return all
+}

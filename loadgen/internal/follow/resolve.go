@@ -1,0 +1,93 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+)
+
+// resolve returns the paths under which the API server has the objects of a set, and the selector of the run's where it
+// cannot be told by the namespace. It waits for resources that are served only later.
+func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
+	for failures := 1; ; failures++ {
+		root, r, err := f.discover(ctx, of.Resource)
+		plural, _, _ := strings.Cut(of.Resource, ".")
+		_, missing := err.(missingError)
+		switch {
+		case ctx.Err() != nil:
+			return nil, "", ctx.Err()
+		case missing && (f.options.Later == nil || !f.options.Later(of.Resource)), refused(err):
+			return nil, "", err
+		case err != nil:
+			f.change(func() { f.sets[of].absent = missing })
+			apiclient.Pause(ctx, f.backoff().Wait(failures, 0))
+			continue
+		case !slices.Contains(r.Verbs, "watch"):
+			return nil, "", fmt.Errorf("%s cannot be watched (the API server offers %s)", of.Resource, strings.Join(r.Verbs, ", "))
+		case !r.Namespaced && of.Namespace != "":
+			return nil, "", fmt.Errorf("%s have no namespace (leave namespace: %s out; those of the run are followed)", of.Resource, of.Namespace)
+		case !r.Namespaced:
+			return []string{root + "/" + plural}, f.options.Selector, nil
+		}
+		namespaces := f.options.Namespaces
+		if of.Namespace != "" {
+			namespaces = []string{of.Namespace}
+		}
+		for _, ns := range namespaces {
+			paths = append(paths, root+"/namespaces/"+ns+"/"+plural)
+		}
+		return paths, "", nil
+	}
+}
+
+// missingError says that the API server does not have a resource.
+type missingError string
+
+func (e missingError) Error() string {
+	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them)", string(e))
+}
+
+// discover finds a resource in its group's preferred version, and the path of that.
+func (f *Follower) discover(ctx context.Context, resource string) (root string, r metav1.APIResource, err error) {
+	plural, group, _ := strings.Cut(resource, ".")
+	root = "/api/v1"
+	if group != "" {
+		var g metav1.APIGroup
+		if err := f.get(ctx, "/apis/"+group, resource, &g); err != nil {
+			return "", r, err
+		}
+		root = "/apis/" + g.PreferredVersion.GroupVersion
+	}
+	var list metav1.APIResourceList
+	if err := f.get(ctx, root, resource, &list); err != nil {
+		return "", r, err
+	}
+	for _, found := range list.APIResources {
+		if found.Name == plural {
+			return root, found, nil
+		}
+	}
+	return "", r, missingError(resource)
+}
+
+func (f *Follower) get(ctx context.Context, path, resource string, into any) error {
+	data, err := body(f.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx))
+	switch {
+	case apierrors.IsNotFound(err):
+		return missingError(resource)
+	case err != nil:
+		return fmt.Errorf("discover %s: %w", resource, err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("discover %s: answer to GET %s: %w", resource, path, err)
+	}
+	return nil
+}

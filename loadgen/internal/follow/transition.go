@@ -1,0 +1,212 @@
+package follow
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Transition is one to measure.
+type Transition struct {
+	Name     string
+	Set      condition.Set
+	Selector labels.Selector
+	From, To condition.State
+}
+
+// longest is the highest latency told apart.
+const longest = time.Hour
+
+// passage measures one transition. It has no clock, no lock and no I/O.
+type passage struct {
+	Transition
+	objects map[string]*object // by UID
+	// early are arrivals of endpoints of Services that have not been seen yet, by namespace/name.
+	early map[string]time.Time
+	// byName are the UIDs of Services, by namespace/name.
+	byName map[string]string
+	phases map[string]*passing
+	phase  *passing
+	// stalled is for how long the generator was not run until a time.
+	stalled func(time.Time) time.Duration
+}
+
+// object is how far an object has come.
+type object struct {
+	name       string   // namespace/name
+	unmeasured bool     // a list brought it to From, or it was there before
+	phase      *passing // in which it got to From; nil: not yet
+	at         time.Time
+	stalled    time.Duration // until then
+	done       bool          // it got to To
+}
+
+// passing are the objects that got to From in a phase.
+type passing struct {
+	began, gone, unmeasured int64
+	relists                 int64
+	latency, external       *latency.Histogram
+}
+
+func newPassage(t Transition, stalled func(time.Time) time.Duration) *passage {
+	p := &passage{
+		Transition: t, objects: map[string]*object{}, early: map[string]time.Time{}, byName: map[string]string{},
+		phases: map[string]*passing{}, stalled: stalled,
+	}
+	p.beginPhase("")
+	return p
+}
+
+func (p *passage) beginPhase(name string) {
+	now, again := p.phases[name]
+	if !again {
+		now = &passing{latency: latency.New(longest), external: latency.New(longest)}
+		p.phases[name] = now
+	}
+	p.phase = now
+}
+
+// saw takes in an object at its arrival. listed ones may have been in their state for long.
+func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
+	if !condition.Selects("", p.Selector, o) {
+		return
+	}
+	x, known := p.objects[uid]
+	if !known {
+		meta, _ := o["metadata"].(map[string]any)
+		namespace, _ := meta["namespace"].(string)
+		name, _ := meta["name"].(string)
+		x = &object{name: namespace + "/" + name}
+		p.objects[uid] = x
+		p.byName[x.name] = uid
+	}
+	if x.done || x.unmeasured {
+		return
+	}
+	if x.phase == nil {
+		if !in(p.From, o) {
+			return
+		}
+		if listed {
+			x.unmeasured = true
+			p.phase.unmeasured++
+			delete(p.early, x.name)
+			return
+		}
+		x.phase, x.at, x.stalled = p.phase, at, p.stalled(at)
+		x.phase.began++
+		if served, ok := p.early[x.name]; ok {
+			delete(p.early, x.name)
+			p.finish(x, later(served, at))
+			return
+		}
+	}
+	if p.To.Kind == condition.Tested && in(p.To, o) {
+		p.finish(x, at)
+	}
+}
+
+// sawSlice takes in an EndpointSlice.
+func (p *passage) sawSlice(slice condition.Object, at time.Time) {
+	namespace, service, ready := condition.HasReadyEndpoint(slice)
+	if !ready {
+		return
+	}
+	name := namespace + "/" + service
+	switch x := p.objects[p.byName[name]]; {
+	case x == nil:
+		if _, known := p.early[name]; !known {
+			p.early[name] = at
+		}
+	case x.phase != nil && !x.done:
+		p.finish(x, at)
+	}
+}
+
+// sliceGone takes in that an EndpointSlice was deleted.
+func (p *passage) sliceGone(slice condition.Object) {
+	namespace, service, _ := condition.HasReadyEndpoint(slice)
+	delete(p.early, namespace+"/"+service)
+}
+
+// gone takes in that an object was deleted.
+func (p *passage) gone(uid string, at time.Time) {
+	x, known := p.objects[uid]
+	if !known {
+		return
+	}
+	switch {
+	case x.phase == nil || x.done:
+	case p.To.Kind == condition.Deleted:
+		p.finish(x, at)
+	default:
+		x.phase.gone++
+	}
+	delete(p.objects, uid)
+	if p.byName[x.name] == uid {
+		delete(p.byName, x.name)
+	}
+}
+
+func (p *passage) finish(x *object, at time.Time) {
+	x.done = true
+	took := at.Sub(x.at)
+	x.phase.latency.Record(took)
+	x.phase.external.Record(took - (p.stalled(at) - x.stalled))
+}
+
+// results by phase, as of now.
+func (p *passage) results(now time.Time) map[string]result.Transition {
+	type ages struct{ all, external []time.Duration }
+	open := map[*passing]*ages{}
+	for _, x := range p.objects {
+		if x.phase == nil || x.done {
+			continue
+		}
+		of := open[x.phase]
+		if of == nil {
+			of = &ages{}
+			open[x.phase] = of
+		}
+		age := now.Sub(x.at)
+		of.all = append(of.all, age)
+		of.external = append(of.external, age-(p.stalled(now)-x.stalled))
+	}
+	all := map[string]result.Transition{}
+	for name, ph := range p.phases {
+		if ph.began == 0 && ph.unmeasured == 0 {
+			continue
+		}
+		t := result.Transition{
+			Name: p.Name, Resource: p.Set.Resource, From: p.From.Text, To: p.To.Text,
+			Began: ph.began, Gone: ph.gone, Unmeasured: ph.unmeasured, Relists: ph.relists,
+			Latency: ph.latency.Latency(), External: ph.external.Latency(),
+		}
+		if of := open[ph]; of != nil {
+			t.Open = int64(len(of.all))
+			t.Latency, t.External = ph.latency.WithOpen(t.Open), ph.external.WithOpen(t.Open)
+			t.SoFar, t.ExternalSoFar = new(ph.latency.With(of.all)), new(ph.external.With(of.external))
+		}
+		all[name] = t
+	}
+	return all
+}
+
+func in(s condition.State, o condition.Object) bool {
+	if s.Kind == condition.Created {
+		return true
+	}
+	ok, err := s.Test.Holds(o)
+	return ok && err == nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,190 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+)
+
+// awaited is a condition and where the states of its Counts are kept.
+type awaited struct {
+	*condition.Condition
+	places []place
+}
+
+// place is a Count of a set, by its number.
+type place struct {
+	set *set
+	i   int
+}
+
+// wait is one call of Wait.
+type wait struct {
+	of awaited
+	// stale: the state may be from before the wait; it counts once it was seen not to hold.
+	stale bool
+	held  chan struct{} // closed when the condition holds, or Run has ended
+	over  bool          // held is closed
+}
+
+// Wait returns nil when the condition of that name holds, or an error when ctx or Run ends. The condition is asked after
+// every event, so that none that holds for a moment is missed. One that holds already may do so by what the watches have
+// not brought yet; then the API server is asked anew.
+func (f *Follower) Wait(ctx context.Context, name string) error {
+	a, ok := f.awaited[name]
+	if !ok {
+		return fmt.Errorf("follow: no condition %q", name)
+	}
+	w := &wait{of: a, held: make(chan struct{})}
+	f.change(func() {
+		f.waits[w] = true
+		w.stale = f.holds(a)
+	})
+	defer f.change(func() { delete(f.waits, w) })
+	for {
+		if f.isStale(w) && f.recheck(ctx, a) {
+			return nil
+		}
+		again := time.NewTimer(f.options.Recheck)
+		select {
+		case <-w.held:
+			again.Stop()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.ended
+		case <-ctx.Done():
+			again.Stop()
+			return ctx.Err()
+		case <-again.C:
+		}
+	}
+}
+
+func (f *Follower) isStale(w *wait) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return w.stale && f.ended == nil
+}
+
+// Ready returns when all objects have been listed once but for those of resources that are not served yet: what comes
+// then comes by events. It returns an error when ctx or Run ends.
+func (f *Follower) Ready(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	select {
+	case <-f.ready:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.ended
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// wake ends the waits whose conditions hold. The caller holds the lock.
+func (f *Follower) wake() {
+	listed := true
+	for _, s := range f.sets {
+		listed = listed && (s.synced() || s.absent)
+	}
+	if (listed || f.ended != nil) && !f.isReady {
+		f.isReady = true
+		close(f.ready)
+	}
+	for w := range f.waits {
+		holds := f.holds(w.of)
+		w.stale = w.stale && holds
+		if (holds && !w.stale || f.ended != nil) && !w.over {
+			w.over = true
+			close(w.held)
+		}
+	}
+}
+
+// holds reports whether a condition holds by what the watches have brought. The caller holds the lock.
+func (f *Follower) holds(a awaited) bool {
+	if f.missing(a) != "" {
+		return false
+	}
+	ok, err := a.Holds(tallies(a))
+	return ok && err == nil
+}
+
+func tallies(a awaited) []condition.Tally {
+	all := make([]condition.Tally, len(a.places))
+	for i, p := range a.places {
+		all[i] = p.set.counter.Tally(p.i)
+	}
+	return all
+}
+
+// missing is a resource of a condition that has not been listed yet, or "".
+func (f *Follower) missing(a awaited) string {
+	for _, p := range a.places {
+		if !p.set.synced() {
+			return p.set.of.Resource
+		}
+	}
+	return ""
+}
+
+// Describe says how far a condition has come, by its name.
+func (f *Follower) Describe(name string) string {
+	if f == nil {
+		return ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a, ok := f.awaited[name]
+	if !ok {
+		return ""
+	}
+	if missing := f.missing(a); missing != "" {
+		return missing + " could not be listed"
+	}
+	text := a.Describe(tallies(a))
+	if _, err := a.Holds(tallies(a)); err != nil {
+		text = strings.TrimPrefix(text+"; "+err.Error(), "; ")
+	}
+	return text
+}
+
+// recheck reports whether a condition holds of what the API server lists now. A list that fails is repeated later.
+func (f *Follower) recheck(ctx context.Context, a awaited) bool {
+	counters := map[*set]*condition.Counter{}
+	all := make([]condition.Tally, len(a.places))
+	for i, p := range a.places {
+		c := counters[p.set]
+		if c == nil {
+			c = condition.NewCounter(p.set.counts)
+			counters[p.set] = c
+			f.mu.Lock()
+			sources := p.set.sources
+			f.mu.Unlock()
+			for _, s := range sources {
+				_, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, _ time.Time) {
+					for _, o := range items {
+						f.mu.Lock() // tests are not safe for concurrent use
+						c.Put(uidOf(o), o)
+						f.mu.Unlock()
+					}
+				})
+				if err != nil {
+					return false
+				}
+			}
+			if len(sources) == 0 {
+				return false
+			}
+		}
+		all[i] = c.Tally(p.i)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ok, err := a.Holds(all)
+	return ok && err == nil
+}

@@ -1,0 +1,93 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// defaultQuantile is that of transition-latency.
+const defaultQuantile = 0.99
+
+// quantiles are those that measurements hold, by their fraction.
+func quantiles() map[float64]func(result.Latency) float64 {
+	return map[float64]func(result.Latency) float64{
+		0.5:   func(l result.Latency) float64 { return l.P50 },
+		0.9:   func(l result.Latency) float64 { return l.P90 },
+		0.95:  func(l result.Latency) float64 { return l.P95 },
+		0.99:  p99,
+		0.999: func(l result.Latency) float64 { return l.P999 },
+		1:     func(l result.Latency) float64 { return l.Max },
+	}
+}
+
+func (c Compiled) quantile() float64 { return cmp.Or(c.Quantile, defaultQuantile) }
+
+// checkTransition checks the fields of a gate that belong to transitions.
+func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
+	known := s.TransitionNames()
+	all := strings.Join(known, ", ")
+	switch {
+	case c.objective.Requires != "transitions" && c.Transition != "":
+		return s.Errorf(path+".transition", "leave it out", "objective %s is not about a transition", c.objective.Name)
+	case c.objective.Name != "transition-latency" && c.Quantile != 0:
+		return s.Errorf(path+".quantile", "leave it out; it belongs to transition-latency", "objective %s has no quantile of its own", cmp.Or(c.objective.Name, "expr"))
+	case c.objective.Requires != "transitions" || len(known) == 0: // lacks says so
+		return nil
+	case c.Transition == "":
+		return s.Errorf(path, "add transition: "+known[0], "gate %q names no transition", c.Name)
+	case !slices.Contains(known, c.Transition):
+		return s.Errorf(path+".transition", strictyaml.Hint(c.Transition, known, "transitions: "+all), "no transition %q", c.Transition)
+	case quantiles()[c.quantile()] == nil:
+		var offered []string
+		for _, q := range slices.Sorted(maps.Keys(quantiles())) {
+			offered = append(offered, fmt.Sprint(q))
+		}
+		return s.Errorf(path+".quantile", "one of "+strings.Join(offered, ", "), "%v is no quantile that is kept", c.Quantile)
+	}
+	return nil
+}
+
+// perTransition reads one value of the gate's transition in each phase.
+func (e evidence) perTransition(read func(result.Transition) reading) finding {
+	return e.perPhase(func(p result.Phase) reading {
+		for _, t := range p.Transitions {
+			if t.Name == e.Transition {
+				return read(t)
+			}
+		}
+		return reading{nothing: true}
+	})
+}
+
+// transitionLatency reads the quantile. With open objects it lies between that of the time so far and that of times
+// without end: the one that decides is taken, or the value is open.
+func (e evidence) transitionLatency(t result.Transition) reading {
+	q, get := e.quantile(), quantiles()[e.quantile()]
+	r := quantileOf(t.Latency, t.External, q, get)
+	r.detail = fmt.Sprintf("%d objects", t.Began-t.Gone)
+	if t.Open == 0 || t.SoFar == nil {
+		return r
+	}
+	r.detail += fmt.Sprintf(", %d of them not %s at the end", t.Open, t.To)
+	if q == 1 {
+		r.atLeast = true
+	}
+	if e.boundless || e.op == ">=" || r.atLeast || !e.holds(r.value) {
+		r.value, r.external, r.atLeast = get(*t.SoFar), nil, true
+		if t.ExternalSoFar != nil {
+			r.external = new(get(*t.ExternalSoFar))
+		}
+	}
+	return r
+}
+
+func stillOpen(t result.Transition) reading {
+	return reading{value: float64(t.Open), nothing: t.Began == 0, detail: fmt.Sprintf("of %d objects", t.Began)}
+}

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// transitionTable has a row for each transition in each phase.
+func transitionTable(phases []result.Phase) tableView {
+	t := tableView{
+		Caption: "Transitions",
+		Head:    heads("Phase", "Transition", "Objects", "From", "To", ">Began", ">Open", ">Gone", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">External p99"),
+		Note: "From one state to another, as a watch brought them, of objects that got to the first one in the phase. Open ones had not got to the second at the end of the run, and " +
+			"count as longer than all others; gone ones were deleted before. External is the latency without stalls of the generator.",
+	}
+	for _, p := range phases {
+		for _, x := range p.Transitions {
+			row := []string{chart.Clean(p.Name), chart.Clean(x.Name), chart.Clean(x.Resource), chart.Clean(x.From), chart.Clean(x.To),
+				chart.Count(x.Began), chart.Count(x.Open), chart.Count(x.Gone)}
+			row = append(row, openQuantiles(x, x.Latency)...)
+			t.add(append(row, openQuantiles(x, x.External)[3])...)
+		}
+	}
+	return t
+}
+
+// openQuantiles writes p50, p90, p95, p99, p99.9 and the maximum, or that they are open where open objects are among them.
+func openQuantiles(x result.Transition, l result.Latency) []string {
+	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
+	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {
+		if l.Count > 0 && x.Open > 0 && (q == 1 || float64(x.Open) > (1-q)*float64(l.Count)) {
+			out[i] = "open"
+		}
+	}
+	return out
+}
+
+// mostTransitions of a summary; the report has them all.
+const mostTransitions = 8
+
+type transitionRow struct {
+	name   string
+	values []string // began, open, p50, p95, p99, max
+}
+
+func transitionRows(phases []result.Phase) (rows []transitionRow, more int) {
+	for _, p := range phases {
+		for _, x := range p.Transitions {
+			q := openQuantiles(x, x.Latency)
+			rows = append(rows, transitionRow{
+				fmt.Sprintf("%s, %s", chart.Clean(p.Name), chart.Clean(x.Name)),
+				[]string{chart.Count(x.Began), chart.Count(x.Open), q[0], q[2], q[3], q[5]},
+			})
+		}
+	}
+	more = max(0, len(rows)-mostTransitions)
+	return rows[:len(rows)-more], more
+}
+
+// transitions writes a line for each transition in each phase.
+func (t *terminal) transitions(r result.Result) {
+	rows, more := transitionRows(r.Measurements.Phases)
+	if len(rows) == 0 {
+		return
+	}
+	tab := &table{align: "frrrrrr"}
+	tab.add(styled("head", "TRANSITIONS", "objects", "open", "p50", "p95", "p99", "max")...)
+	for _, row := range rows {
+		tab.add(plain(append([]string{row.name}, row.values...)...)...)
+	}
+	t.section(tab)
+	if more > 0 {
+		t.line(fmt.Sprintf("  and %d more, in the report", more))
+	}
+}
+
+func transitionSummary(b *strings.Builder, phases []result.Phase) {
+	rows, more := transitionRows(phases)
+	if len(rows) == 0 {
+		return
+	}
+	b.WriteString("\n| transition | objects | open | p50 | p95 | p99 | max |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s | %s |\n", markdown.Cell(row.name), strings.Join(row.values, " | "))
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "\nand %d more, in the report\n", more)
+	}
+}

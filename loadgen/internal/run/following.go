@@ -1,0 +1,34 @@
+package run
+
+import (
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/follow"
+	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// newFollower makes the watches of a scenario's conditions and transitions over objects; nil if it has none.
+func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (*follow.Follower, error) {
+	if len(s.Followed()) == 0 {
+		return nil, nil
+	}
+	o := follow.Options{
+		Namespaces: t.Namespaces(), Selector: labels.Set(t.Labels).String(), Later: s.DefinesLater, Stalls: stalls,
+	}
+	var err error
+	if o.Conditions, err = s.Conditions(); err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	for _, x := range s.Transitions {
+		one := follow.Transition{Name: x.Name}
+		if one.Set, one.Selector, one.From, one.To, err = x.Compile(); err != nil {
+			return nil, exitcode.UsageError(err)
+		}
+		o.Transitions = append(o.Transitions, one)
+	}
+	f, err := follow.New(t.Load, o)
+	return f, exitcode.EnvironmentError(err)
+}

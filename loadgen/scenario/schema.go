@@ -1,0 +1,141 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+)
+
+// schemaOf knows the resources of Kubernetes and their fields. Of custom resources only a cluster knows them.
+type schemaOf struct{ s *Scenario }
+
+// Resource returns an error if there is none of that name that can be watched.
+func (x schemaOf) Resource(name string) error {
+	of, ok := builtIns()[name]
+	switch {
+	case !ok && custom(name):
+		return nil
+	case !ok:
+		return &condition.Error{Msg: fmt.Sprintf("Kubernetes has no resource %q", name), Hint: resourceHint(name)}
+	}
+	for _, verb := range []string{"list", "watch"} {
+		if !slices.Contains(of.verbs, verb) {
+			return &condition.Error{Msg: fmt.Sprintf("%s cannot be asked to %s", name, verb), Hint: "it can be asked to " + strings.Join(of.verbs, ", ")}
+		}
+	}
+	return nil
+}
+
+// Field returns an error if the objects of a resource have no such field.
+func (x schemaOf) Field(resource string, path []string) error {
+	of, ok := builtIns()[resource]
+	if !ok {
+		return nil
+	}
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(of.versions[0], of.kind))
+	if err != nil {
+		return nil
+	}
+	at := reflect.TypeOf(typed).Elem()
+	for i, name := range path {
+		for at.Kind() == reflect.Pointer {
+			at = at.Elem()
+		}
+		switch {
+		case reflect.PointerTo(at).Implements(reflect.TypeFor[json.Unmarshaler]()):
+			return nil // a quantity, a time
+		case at.Kind() == reflect.Map:
+			at = at.Elem()
+			continue
+		case at.Kind() != reflect.Struct:
+			return nil
+		}
+		known := map[string]reflect.Type{}
+		jsonFields(at, known)
+		if at = known[name]; at == nil {
+			names := slices.Sorted(maps.Keys(known))
+			hint := fieldHint(name, names)
+			if near := strictyaml.Suggest(name, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return &condition.Error{Msg: fmt.Sprintf("%s have no field %s", resource, strings.Join(path[:i+1], ".")), Hint: hint}
+		}
+	}
+	return nil
+}
+
+// Followed are the sets of objects that conditions and transitions are about, once each.
+func (s *Scenario) Followed() []condition.Set {
+	var all []condition.Set
+	for _, f := range s.followedAt() {
+		for _, set := range f.sets {
+			if !slices.Contains(all, set) {
+				all = append(all, set)
+			}
+		}
+	}
+	return all
+}
+
+type followedAt struct {
+	path string
+	sets []condition.Set
+}
+
+// followedAt are the sets of objects by the fields that name them. What does not compile is left out.
+func (s *Scenario) followedAt() (all []followedAt) {
+	for i := range s.Phases {
+		if u := s.Phases[i].Until; u.OfObjects() {
+			f := followedAt{path: fmt.Sprintf("phases[%d].until", i)}
+			if c, err := u.Compile(); err == nil {
+				for _, n := range c.Counts {
+					f.sets = append(f.sets, n.Set)
+				}
+			}
+			all = append(all, f)
+		}
+	}
+	for i, t := range s.Transitions {
+		f := followedAt{path: fmt.Sprintf("transitions[%d]", i), sets: []condition.Set{t.set()}}
+		if t.To == "endpoints" {
+			f.sets = append(f.sets, condition.Set{Resource: condition.EndpointSlices, Namespace: t.Namespace})
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// unservedSets are warnings of conditions and transitions over resources that a bundled control plane lacks.
+func (s *Scenario) unservedSets() (all []string) {
+	for _, f := range s.followedAt() {
+		for _, set := range f.sets {
+			if !custom(set.Resource) || set.Resource == WidgetResource || s.defines(set.Resource) {
+				continue
+			}
+			all = append(all, s.Errorf(f.path, "define it in setup or by an action, or run it with --kubeconfig against a cluster with its definition",
+				"%s is no resource of Kubernetes: the bundled control plane has none", set.Resource).Error())
+		}
+	}
+	return all
+}
+
+// defines reports whether the setup or an action defines a custom resource.
+func (s *Scenario) defines(resource string) bool {
+	return slices.ContainsFunc(s.Manifests(), func(m Manifest) bool {
+		return m.Defines() && slices.ContainsFunc(m.Objects(), func(one Manifest) bool { return one.Name == resource })
+	})
+}
+
+// DefinesLater reports whether a resource is served only once an object of the run defines it.
+func (s *Scenario) DefinesLater(resource string) bool {
+	return s.defines(resource) || resource == WidgetResource
+}

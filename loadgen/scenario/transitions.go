@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/condition"
+)
+
+// maxTransitions bounds the memory of distributions, two of 200 KB for each transition and phase.
+const maxTransitions = 20
+
+// Transition measures how long objects take from one state to another, as a watch brings them: by
+// name alone one of pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete,
+// pvc-bound, service-endpoints and deployment-available, or any other (docs/reference/conditions.md).
+type Transition struct {
+	Name      string `yaml:"name"`                // unique
+	Resource  string `yaml:"resource,omitempty"`  // as "pods"
+	Namespace string `yaml:"namespace,omitempty"` // one that is not the run's, default the run's
+	Selector  string `yaml:"selector,omitempty"`  // of labels, as "app=web", default any
+	// From: a state; default "created", when the watch first brings the object
+	From string `yaml:"from,omitempty"`
+	// To: a state: "scheduled", "initialized", "containersReady" and "ready" of pods, "complete" of
+	// Jobs, "bound" of PersistentVolumeClaims, "endpoints" of Services, "available" of Deployments,
+	// "deleting" or "deleted" of all; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
+	To string `yaml:"to,omitempty"`
+}
+
+// knownTransitions are those that a name alone stands for.
+func knownTransitions() map[string]Transition {
+	return map[string]Transition{
+		"pod-scheduled":        {Resource: "pods", To: "scheduled"},
+		"pod-initialized":      {Resource: "pods", To: "initialized"},
+		"pod-containers-ready": {Resource: "pods", To: "containersReady"},
+		"pod-ready":            {Resource: "pods", To: "ready"},
+		"job-complete":         {Resource: "jobs.batch", To: "complete"},
+		"pvc-bound":            {Resource: "persistentvolumeclaims", To: "bound"},
+		"service-endpoints":    {Resource: "services", To: "endpoints"},
+		"deployment-available": {Resource: "deployments.apps", To: "available"},
+	}
+}
+
+func (t *Transition) setDefaults() {
+	if known, ok := knownTransitions()[t.Name]; ok && t.Resource == "" && t.From == "" && t.To == "" {
+		t.Resource, t.To = known.Resource, known.To
+	}
+	orDefault(&t.From, "created")
+}
+
+func (t Transition) set() condition.Set {
+	return condition.Set{Resource: t.Resource, Namespace: t.Namespace}
+}
+
+// Compile is the set of its objects, their selector, and its two states.
+func (t Transition) Compile() (set condition.Set, selector labels.Selector, from, to condition.State, err error) {
+	if selector, err = labels.Parse(t.Selector); err != nil {
+		return set, nil, from, to, err
+	}
+	if from, err = condition.ParseState(t.Resource, t.From, nil); err != nil {
+		return set, nil, from, to, err
+	}
+	to, err = condition.ParseState(t.Resource, t.To, nil)
+	return t.set(), selector, from, to, err
+}
+
+// TransitionNames lists the transitions in order.
+func (s *Scenario) TransitionNames() []string {
+	return namesOf(s.Transitions, func(t Transition) string { return t.Name })
+}
+
+func (v *validator) transitions() {
+	if len(v.s.Transitions) > maxTransitions {
+		v.fail("transitions", fmt.Sprintf("at most %d", maxTransitions), "%d transitions", len(v.s.Transitions))
+	}
+	seen := map[string]bool{}
+	for i := range v.s.Transitions {
+		t := &v.s.Transitions[i]
+		path := fmt.Sprintf("transitions[%d]", i)
+		v.uniqueName(path, "transition", t.Name, seen)
+		if !v.s.recorded { // else by another version, perhaps
+			v.transition(path, t)
+		}
+	}
+}
+
+func (v *validator) transition(path string, t *Transition) {
+	known := slices.Sorted(maps.Keys(knownTransitions()))
+	if t.Resource == "" && t.To == "" {
+		v.fail(path+".name", strictyaml.Hint(t.Name, known, "write resource: and to:; by name alone there are "+strings.Join(known, ", ")), "no transition is known as %q", t.Name)
+		return
+	}
+	before := len(v.errs)
+	v.followed(path, t.Resource, t.Namespace, t.Selector)
+	if t.To == "" {
+		v.fail(path+".to", "as ready, or condition=Ready", "is missing")
+	}
+	if len(v.errs) > before {
+		return
+	}
+	for _, f := range [][2]string{{"from", t.From}, {"to", t.To}} {
+		s, err := condition.ParseState(t.Resource, f[1], schemaOf{v.s})
+		switch {
+		case err != nil:
+			v.failCondition(path+"."+f[0], err)
+		case f[0] == "from" && (s.Kind == condition.Deleted || s.Kind == condition.Endpoints):
+			v.fail(path+".from", "write it as to", "nothing follows %s", f[1])
+		case f[0] == "to" && s.Kind == condition.Created:
+			v.fail(path+".to", "as ready, or condition=Ready", "nothing comes before created")
+		case f[0] == "to" && t.From == t.To:
+			v.fail(path+".to", "name another state", "from and to are the same")
+		}
+	}
+}
