@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/stormglass/stormglass/internal/jsonscan"
 	"github.com/stormglass/stormglass/internal/stubapi"
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
+	"github.com/stormglass/stormglass/internal/jsonscan"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 

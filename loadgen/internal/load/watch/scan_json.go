@@ -3,7 +3,7 @@ package watch
 import (
 	"errors"
 
-	"github.com/stormglass/stormglass/loadgen/internal/apiclient/jsonscan"
+	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
 // jsonScanner reads watch events, a list or an object. It accepts what encoding/json accepts, but a document must
