@@ -1,0 +1,207 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+)
+
+// Bounds of lines, in bytes. The header has all actors.
+const (
+	longestHeader = 64 << 20
+	longestLine   = 1 << 20
+)
+
+// Reader reads a trace, a request at a time.
+type Reader struct {
+	path   string
+	file   *os.File
+	zip    *gzip.Reader
+	lines  feed
+	json   *json.Decoder
+	header Header
+	last   Micros
+	read   int64
+	err    error
+}
+
+// Open opens a trace and reads its header. Errors that the file is to blame for are those of
+// usage, one line with the file, the line and the field.
+func Open(path string) (*Reader, error) {
+	f, err := userfile.Open(path, math.MaxInt64)
+	if err != nil {
+		return nil, exitcode.Usagef("trace %s: %w (`loadgen record` makes one)", path, err)
+	}
+	r := &Reader{path: path, file: f}
+	from := bufio.NewReaderSize(f, 256<<10)
+	if start, _ := from.Peek(2); string(start) == "\x1f\x8b" {
+		if r.zip, err = gzip.NewReader(from); err != nil {
+			f.Close()
+			return nil, exitcode.Usagef("trace %s: its compressed data is cut or damaged at its beginning", path)
+		}
+		from = bufio.NewReaderSize(r.zip, 256<<10)
+	}
+	r.lines.from = from
+	r.json = json.NewDecoder(&r.lines)
+	r.json.DisallowUnknownFields()
+	err = r.decode(&r.header, longestHeader)
+	switch {
+	case errors.Is(err, io.EOF):
+		err = exitcode.Usagef("trace %s: it is empty (`loadgen record` makes one)", path)
+	case err == nil:
+		err = r.wrong(r.header.Check())
+	case exitcode.IsUsage(err):
+		err = exitcode.Usagef("%w: is this a trace? (`loadgen record` makes one)", err)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Header returns the trace's header.
+func (r *Reader) Header() Header { return r.header }
+
+// Next reads a request. It returns io.EOF after the last, and an error if there are fewer
+// requests than the header says.
+func (r *Reader) Next(into *Request) error {
+	if r.err != nil {
+		return r.err
+	}
+	*into = Request{}
+	err := r.decode(into, longestLine)
+	switch {
+	case errors.Is(err, io.EOF) && r.read < r.header.Requests:
+		err = exitcode.Usagef("%s:%d: the trace ends after %d of %d requests (the file is cut)", r.path, r.lines.number, r.read, r.header.Requests)
+	case err == nil && r.read == r.header.Requests:
+		err = r.wrong(fmt.Errorf("there are more requests than the %d in line 1", r.header.Requests))
+	case err == nil:
+		err = r.wrong(into.Check(&r.header, r.last))
+	}
+	if err != nil {
+		r.err = err
+		return err
+	}
+	r.last = into.At
+	r.read++
+	return nil
+}
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// decode reads the value of the next line that is not blank; io.EOF: there is none.
+func (r *Reader) decode(into any, longest int) error {
+	for {
+		err := r.lines.next(longest)
+		switch {
+		case errors.Is(err, io.EOF):
+			return io.EOF
+		case errors.Is(err, errLong):
+			return r.wrong(fmt.Errorf("the line is longer than %d MiB", longest>>20))
+		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+			return exitcode.Usagef("trace %s: its compressed data is cut or damaged after line %d", r.path, r.lines.number)
+		case err != nil:
+			return fmt.Errorf("read trace %s: %w", r.path, userfile.Cause(err))
+		}
+		if len(r.lines.line) > 0 {
+			break
+		}
+	}
+	end := r.json.InputOffset() + int64(len(r.lines.line))
+	if err := r.json.Decode(into); err != nil {
+		return r.wrong(jsonError(err))
+	}
+	if rest := end - r.json.InputOffset(); rest > 0 {
+		return r.wrong(errors.New("more follows after the JSON object (a line holds one)"))
+	}
+	return nil
+}
+
+// wrong names the line of an error; nil stays nil.
+func (r *Reader) wrong(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exitcode.Usagef("%s:%d: %w", r.path, r.lines.number, err)
+}
+
+// jsonError says in a few words what is wrong with a line.
+func jsonError(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return errors.New("the line ends within its JSON object (it is cut)")
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%s: it cannot be a %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("a JSON object belongs here, not a %s", kind.Value)
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+var errLong = errors.New("the line is too long")
+
+// feed gives a decoder one line at a time, so that errors have their line.
+type feed struct {
+	from   *bufio.Reader
+	number int64
+	line   []byte // of the line, without white space at its ends
+	unread []byte
+}
+
+// next goes to the next line.
+func (f *feed) next(longest int) error {
+	f.line = f.line[:0]
+	f.number++
+	for {
+		piece, err := f.from.ReadSlice('\n')
+		if len(f.line)+len(piece) > longest {
+			return errLong
+		}
+		f.line = append(f.line, piece...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil && (len(f.line) == 0 || !errors.Is(err, io.EOF)) {
+			f.number--
+			return err
+		}
+		f.line = trim(f.line)
+		f.unread = f.line
+		return nil
+	}
+}
+
+// trim cuts white space off the ends.
+func trim(line []byte) []byte {
+	white := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+	for len(line) > 0 && white(line[len(line)-1]) {
+		line = line[:len(line)-1]
+	}
+	for len(line) > 0 && white(line[0]) {
+		line = line[1:]
+	}
+	return line
+}
+
+// Read gives the rest of the line.
+func (f *feed) Read(p []byte) (int, error) {
+	if len(f.unread) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.unread)
+	f.unread = f.unread[n:]
+	return n, nil
+}

@@ -1,0 +1,215 @@
+package trace
+
+import (
+	"cmp"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Summary describes the requests of a trace, or those that a replay has sent.
+type Summary struct {
+	Requests int64  `json:"requests"`
+	Length   Micros `json:"length"`
+	// Rate is that of requests per second.
+	Rate float64 `json:"rate"`
+	// Dispersion is the variance of arrivals in bins of equal length divided by their mean:
+	// 1 for arrivals at random, more for bursts, 0 for even ones or fewer than two bins.
+	Dispersion float64 `json:"dispersion"`
+	// Groups are the requests by verb, resource and actor, most requests first.
+	Groups []Group `json:"groups"`
+	// Watches is how long watches were open.
+	Watches Lengths `json:"watches"`
+}
+
+// Lengths are quantiles of times, to three digits.
+type Lengths struct {
+	Count int64  `json:"count"`
+	P50   Micros `json:"p50"`
+	P99   Micros `json:"p99"`
+	Max   Micros `json:"max"`
+}
+
+// Group counts the requests of one verb, resource and actor.
+type Group struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"` // as deployments.apps or pods/status
+	// Actor is its index in Header.Actors.
+	Actor    int     `json:"actor"`
+	Requests int64   `json:"requests"`
+	Rate     float64 `json:"rate"`
+}
+
+// Share counts the requests that have something in common.
+type Share[K cmp.Ordered] struct {
+	Of       K       `json:"of"`
+	Requests int64   `json:"requests"`
+	Rate     float64 `json:"rate"`
+}
+
+// ByVerb counts the requests by verb, most requests first.
+func (s *Summary) ByVerb() []Share[string] {
+	return shares(s, func(g *Group) string { return g.Verb })
+}
+
+// ByResource counts the requests by resource, most requests first.
+func (s *Summary) ByResource() []Share[string] {
+	return shares(s, func(g *Group) string { return g.Resource })
+}
+
+// ByActor counts the requests by the index of their actor, most requests first.
+func (s *Summary) ByActor() []Share[int] {
+	return shares(s, func(g *Group) int { return g.Actor })
+}
+
+func shares[K cmp.Ordered](s *Summary, of func(*Group) K) []Share[K] {
+	counts := map[K]int64{}
+	for i := range s.Groups {
+		counts[of(&s.Groups[i])] += s.Groups[i].Requests
+	}
+	all := make([]Share[K], 0, len(counts))
+	for key, n := range counts {
+		all = append(all, Share[K]{key, n, perSecond(n, s.Length)})
+	}
+	slices.SortFunc(all, func(a, b Share[K]) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Of, b.Of))
+	})
+	return all
+}
+
+func perSecond(n int64, length Micros) float64 {
+	if length <= 0 {
+		return 0
+	}
+	return float64(n) / length.D().Seconds()
+}
+
+// Tally counts requests for a Summary, in any order of time. It is not safe for concurrent use.
+type Tally struct {
+	bin     Micros
+	groups  map[groupKey]int64
+	bins    []int32
+	watches map[Micros]int64 // by their length to three digits
+	total   int64
+}
+
+type groupKey struct {
+	verb, group, resource, subresource string
+	actor                              int
+}
+
+// NewTally returns a tally whose dispersion is that of bins of this length; zero: a second.
+func NewTally(bin time.Duration) *Tally {
+	return &Tally{
+		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
+		groups: map[groupKey]int64{}, watches: map[Micros]int64{},
+	}
+}
+
+// Add counts a request that was sent at a time since the start.
+func (t *Tally) Add(r *Request, at Micros) {
+	t.total++
+	t.groups[groupKey{r.Verb, r.Group, r.Resource, r.Subresource, r.Actor}]++
+	if at >= 0 {
+		bin := int(at / t.bin)
+		if bin >= len(t.bins) {
+			t.bins = append(t.bins, make([]int32, bin+1-len(t.bins))...)
+		}
+		t.bins[bin]++
+	}
+	if r.Verb == "watch" && r.Took > 0 {
+		t.watches[threeDigits(r.Took)]++
+	}
+}
+
+// Summary summarizes the requests of a recording of this length.
+func (t *Tally) Summary(length Micros) Summary {
+	s := Summary{
+		Requests: t.total, Length: length, Rate: perSecond(t.total, length), Groups: make([]Group, 0, len(t.groups)),
+		Dispersion: dispersion(t.bins, int(length/t.bin)), Watches: lengths(t.watches),
+	}
+	for key, n := range t.groups {
+		s.Groups = append(s.Groups, Group{
+			Verb: key.verb, Resource: objectName(key.group, key.resource, key.subresource), Actor: key.actor, Requests: n, Rate: perSecond(n, length),
+		})
+	}
+	slices.SortFunc(s.Groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Actor, b.Actor))
+	})
+	return s
+}
+
+// threeDigits rounds a time down to three digits.
+func threeDigits(m Micros) Micros {
+	unit := Micros(1)
+	for m/unit >= 1000 {
+		unit *= 10
+	}
+	return m / unit * unit
+}
+
+// lengths are the quantiles of times that are counted, by the nearest rank.
+func lengths(counts map[Micros]int64) (l Lengths) {
+	times := slices.Sorted(maps.Keys(counts))
+	for _, n := range counts {
+		l.Count += n
+	}
+	below := int64(0)
+	for _, t := range times {
+		if 2*below < l.Count {
+			l.P50 = t
+		}
+		if 100*below < 99*l.Count {
+			l.P99 = t
+		}
+		l.Max = t
+		below += counts[t]
+	}
+	return l
+}
+
+// dispersion is the variance of the first n counts divided by their mean; counts that are
+// not there are zero.
+func dispersion(counts []int32, n int) float64 {
+	if n < 2 {
+		return 0
+	}
+	counts = counts[:min(n, len(counts))]
+	sum := 0.0
+	for _, c := range counts {
+		sum += float64(c)
+	}
+	mean := sum / float64(n)
+	if mean == 0 {
+		return 0
+	}
+	squares := float64(n-len(counts)) * mean * mean
+	for _, c := range counts {
+		squares += (float64(c) - mean) * (float64(c) - mean)
+	}
+	return squares / float64(n-1) / mean
+}
+
+// Check reads a whole trace and returns its header and summary. Its error is that of the
+// first line that is wrong.
+func Check(path string) (Header, Summary, error) {
+	r, err := Open(path)
+	if err != nil {
+		return Header{}, Summary{}, err
+	}
+	defer r.Close()
+	tally := NewTally(0)
+	var request Request
+	for {
+		err := r.Next(&request)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return Header{}, Summary{}, err
+		}
+		tally.Add(&request, request.At)
+	}
+	return r.header, tally.Summary(r.header.Length), nil
+}

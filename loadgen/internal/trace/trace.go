@@ -1,0 +1,224 @@
+// Package trace holds the requests that clients made of a cluster's API servers, as
+// recorded from audit logs. Loads of kind "replay" send them again.
+//
+// A trace file is JSON, a value to a line: the Header, then one Request to a line in the
+// order of At. A file whose name ends in .gz is compressed with gzip.
+package trace
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Version is that of the format.
+const Version = 1
+
+// Longest is the longest that a trace may be.
+const Longest = 31 * 24 * time.Hour
+
+// Header is the first line of a trace.
+type Header struct {
+	// Trace is the format's Version.
+	Trace int `json:"trace"`
+	// Start is when the recording begins, Length from it to the end of the last request.
+	Start  time.Time `json:"start"`
+	Length Micros    `json:"length"`
+	// Requests are those of the trace.
+	Requests int64 `json:"requests"`
+	// Actors are the clients, by the index that requests have.
+	Actors []Actor `json:"actors"`
+	// Dropped are requests that were left out, by the reason.
+	Dropped map[string]int64 `json:"dropped,omitempty"`
+	// Source says what it was recorded from.
+	Source string `json:"source"`
+	// Hashed: names of users, namespaces and objects were replaced by hashes.
+	Hashed bool `json:"hashed"`
+	// Notes say what was damaged or missing in the source, a line each.
+	Notes []string `json:"notes,omitempty"`
+	// Snapshot counts the objects of the cluster when the recording began; nil: not known.
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
+}
+
+// Actor is one client: a user and its user agent.
+type Actor struct {
+	Name      string `json:"name"`
+	UserAgent string `json:"userAgent,omitempty"`
+	// As is the user that it impersonates.
+	As string `json:"as,omitempty"`
+}
+
+// String is the actor's name as summaries print it.
+func (a Actor) String() string {
+	name := a.Name
+	if a.As != "" {
+		name += " as " + a.As
+	}
+	if program, _, _ := strings.Cut(a.UserAgent, " "); program != "" {
+		name += " (" + program + ")"
+	}
+	return name
+}
+
+// Request is one request of a trace.
+type Request struct {
+	// At is when it was received, from the trace's Start.
+	At    Micros `json:"at"`
+	Actor int    `json:"actor"`
+	// Verb is as audit events have it: "get", "list", "watch", "create", "update", "patch",
+	// "delete", "deletecollection".
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Version     string `json:"version"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource,omitempty"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	// LabelSelector, FieldSelector, Limit and ResourceVersion are those of its query. Paged
+	// has a continue token, of a list's page after the first.
+	LabelSelector   string `json:"labelSelector,omitempty"`
+	FieldSelector   string `json:"fieldSelector,omitempty"`
+	Limit           int64  `json:"limit,omitempty"`
+	Paged           bool   `json:"paged,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	// InitialEvents: a watch begins with sendInitialEvents.
+	InitialEvents bool `json:"initialEvents,omitempty"`
+	// Took is the time to the end of its answer; of a watch, how long it was open. Zero: not known.
+	Took Micros `json:"took,omitempty"`
+	// Code is the status of its answer; zero: not known.
+	Code int `json:"code,omitempty"`
+	// PatchType of a patch: its content type, if known.
+	PatchType string `json:"patchType,omitempty"`
+	// Size is that of the body in bytes, if the log has bodies.
+	Size int `json:"size,omitempty"`
+	// DryRun: the request changed nothing.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// Object is the resource with its group and subresource, as in "deployments.apps/scale".
+func (r *Request) Object() string { return objectName(r.Group, r.Resource, r.Subresource) }
+
+func objectName(group, resource, subresource string) string {
+	if group != "" {
+		resource += "." + group
+	}
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	return resource
+}
+
+// LongRunning reports whether the request stays open until its client or a timeout ends
+// it: a watch, or a stream to a pod.
+func (r *Request) LongRunning() bool { return LongRunning(r.Verb, r.Subresource) }
+
+// LongRunning reports the same of a verb and a subresource, by kube-apiserver's list.
+func LongRunning(verb, subresource string) bool {
+	switch subresource {
+	case "exec", "attach", "portforward", "proxy", "log":
+		return true
+	}
+	return verb == "watch"
+}
+
+// Micros is a time in microseconds.
+type Micros int64
+
+// D is the time as a Duration.
+func (m Micros) D() time.Duration { return time.Duration(m) * time.Microsecond }
+
+// Snapshot counts the objects of a cluster and the sizes that they have.
+type Snapshot struct {
+	Nodes int64 `json:"nodes"`
+	// PodsPerNode are quantiles over the nodes.
+	PodsPerNode Quantiles `json:"podsPerNode"`
+	// Resources are those with objects, most objects first.
+	Resources []ResourceCount `json:"resources"`
+}
+
+// ResourceCount counts the objects of a resource.
+type ResourceCount struct {
+	Group    string `json:"group,omitempty"`
+	Version  string `json:"version"`
+	Resource string `json:"resource"`
+	Objects  int64  `json:"objects"`
+	// Namespaces have at least one of the objects; 0: the resource is cluster-scoped.
+	Namespaces int64 `json:"namespaces,omitempty"`
+	// PerNamespace are quantiles of objects over these namespaces.
+	PerNamespace Quantiles `json:"perNamespace,omitzero"`
+	// Bytes are quantiles of the JSON of Sampled objects.
+	Bytes   Quantiles `json:"bytes,omitzero"`
+	Sampled int64     `json:"sampled,omitempty"`
+}
+
+// Quantiles of whole numbers.
+type Quantiles struct {
+	P50 int64 `json:"p50"`
+	P90 int64 `json:"p90"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+}
+
+// Check returns an error that names the first field of the header that is wrong.
+func (h *Header) Check() error {
+	switch {
+	case h.Trace != Version:
+		return fmt.Errorf("trace: format %d is unknown (this program reads %d)", h.Trace, Version)
+	case h.Start.IsZero():
+		return fmt.Errorf("start: the time is missing")
+	case h.Length < 0 || h.Length.D() > Longest:
+		return fmt.Errorf("length: %d is out of bounds (from 0 to %d: 31 days)", h.Length, Longest/time.Microsecond)
+	case h.Requests < 0:
+		return fmt.Errorf("requests: %d is negative", h.Requests)
+	case h.Requests > 0 && len(h.Actors) == 0:
+		return fmt.Errorf("actors: there are none of %d requests", h.Requests)
+	}
+	for i, a := range h.Actors {
+		if a.Name == "" {
+			return fmt.Errorf("actors[%d].name: it is empty", i)
+		}
+	}
+	return nil
+}
+
+// Check returns an error that names the first field of the request that is wrong; after is
+// the At of the request before.
+func (r *Request) Check(h *Header, after Micros) error {
+	switch {
+	case r.At < 0:
+		return fmt.Errorf("at: %d is negative", r.At)
+	case r.At < after:
+		return fmt.Errorf("at: %d is before the request above it, at %d (requests are in the order of time)", r.At, after)
+	case r.Took < 0:
+		return fmt.Errorf("took: %d is negative", r.Took)
+	case r.At > h.Length || r.Took > h.Length-r.At:
+		return fmt.Errorf("at: %d and took %d are past the length of %d in line 1", r.At, r.Took, h.Length)
+	case r.Actor < 0 || r.Actor >= len(h.Actors):
+		return fmt.Errorf("actor: %d is not one of the %d in line 1 (they count from 0)", r.Actor, len(h.Actors))
+	case !knownVerb(r.Verb):
+		return fmt.Errorf("verb: %q is unknown (%s)", r.Verb, strings.Join(verbs(), ", "))
+	case r.Version == "":
+		return fmt.Errorf("version: it is empty")
+	case r.Resource == "":
+		return fmt.Errorf("resource: it is empty")
+	case r.Limit < 0:
+		return fmt.Errorf("limit: %d is negative", r.Limit)
+	case r.Size < 0:
+		return fmt.Errorf("size: %d is negative", r.Size)
+	case r.Code != 0 && (r.Code < 100 || r.Code > 599):
+		return fmt.Errorf("code: %d is no HTTP status", r.Code)
+	}
+	return nil
+}
+
+func verbs() []string {
+	return []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+}
+
+func knownVerb(verb string) bool {
+	switch verb {
+	case "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}

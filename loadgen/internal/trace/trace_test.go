@@ -1,0 +1,232 @@
+package trace
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func header(requests int64) Header {
+	return Header{
+		Start: time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC), Length: 60e6, Requests: requests,
+		Actors: []Actor{{Name: "system:serviceaccount:shop:operator", UserAgent: "shop-operator/v0.4.1 (linux/amd64)"}, {Name: "jane", As: "root"}},
+		Source: "a test", Dropped: map[string]int64{"kubelets": 7}, Notes: []string{"audit.log: 1 of 3 lines are no JSON"},
+	}
+}
+
+func requests() []Request {
+	return []Request{
+		{At: 0, Verb: "watch", Version: "v1", Resource: "pods", LabelSelector: "app in (a,b)", ResourceVersion: "17", InitialEvents: true, Took: 60e6, Code: 200},
+		{At: 5, Actor: 1, Verb: "list", Group: "apps", Version: "v1", Resource: "deployments", Namespace: "shop", FieldSelector: "metadata.name=<x>", Limit: 500, Paged: true, Took: 1200, Code: 200},
+		{At: 5, Actor: 1, Verb: "patch", Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "shop", Name: "web", PatchType: "application/merge-patch+json", Size: 42, Code: 409, DryRun: true},
+	}
+}
+
+func write(t *testing.T, path string, h Header, all []Request) {
+	t.Helper()
+	w, err := Create(path, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if err := w.Write(&all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTraceIsReadAsItWasWritten(t *testing.T) {
+	for _, name := range []string{"storm.trace", "storm.trace.gz"} {
+		path := filepath.Join(t.TempDir(), name)
+		write(t, path, header(3), requests())
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if zipped := string(data[:2]) == "\x1f\x8b"; zipped != strings.HasSuffix(name, ".gz") {
+			t.Errorf("%s: compressed %t", name, zipped)
+		}
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := header(3)
+		want.Trace = Version
+		if got := r.Header(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: header\n%+v, want\n%+v", name, got, want)
+		}
+		var got []Request
+		for {
+			var request Request
+			err := r.Next(&request)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, request)
+		}
+		if !reflect.DeepEqual(got, requests()) {
+			t.Errorf("%s: requests\n%+v, want\n%+v", name, got, requests())
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTraceThatIsNotWholeLeavesNoFile(t *testing.T) {
+	for what, spoil := range map[string]func(*Writer) error{
+		"one request too few": func(w *Writer) error { return nil },
+		"not in order": func(w *Writer) error {
+			all := requests()
+			return errors.Join(w.Write(&all[1]), w.Write(&all[0]))
+		},
+	} {
+		dir := t.TempDir()
+		w, err := Create(filepath.Join(dir, "storm.trace"), header(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(spoil(w), w.Close()); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%s: left %v", what, left)
+		}
+	}
+}
+
+const line1 = `{"trace":1,"start":"2026-11-24T10:00:00Z","length":60000000,"requests":2,"actors":[{"name":"jane"}],"source":"a test","hashed":true}` + "\n"
+
+func TestBadTraceIsNamedByLineAndField(t *testing.T) {
+	get := func(with string) string {
+		return `{"actor":0,"verb":"get","version":"v1","resource":"pods",` + with + "}\n"
+	}
+	for content, want := range map[string]string{
+		"":                                    "trace FILE: it is empty (`loadgen record` makes one)",
+		"\n\n":                                "trace FILE: it is empty (`loadgen record` makes one)",
+		`{"kind":"Event"}` + "\n":             "FILE:1: unknown field \"kind\": is this a trace? (`loadgen record` makes one)",
+		"hello\n":                             "FILE:1: invalid character 'h' looking for beginning of value: is this a trace? (`loadgen record` makes one)",
+		`{"trace":2}` + "\n":                  "FILE:1: trace: format 2 is unknown (this program reads 1)",
+		`{"trace":1}` + "\n":                  "FILE:1: start: the time is missing",
+		line1 + get(`"at":1`):                 "FILE:2: the trace ends after 1 of 2 requests (the file is cut)",
+		line1 + get(`"at":1`)[:40]:            "FILE:2: the line ends within its JSON object (it is cut)",
+		line1 + get(`"at":1,"a":2`):           `FILE:2: unknown field "a"`,
+		line1 + get(`"at":"1"`):               "FILE:2: at: it cannot be a string",
+		line1 + get(`"at":-1`):                "FILE:2: at: -1 is negative",
+		line1 + "\n" + get(`"at":60000001`):   "FILE:3: at: 60000001 and took 0 are past the length of 60000000 in line 1",
+		line1 + get(`"at":9`) + get(`"at":8`): "FILE:3: at: 8 is before the request above it, at 9 (requests are in the order of time)",
+		line1 + get(`"at":1`) + get(`"at":2`) + get(`"at":3`):       "FILE:4: there are more requests than the 2 in line 1",
+		line1 + strings.TrimSpace(get(`"at":1`)) + get(`"at":2`):    "FILE:2: more follows after the JSON object (a line holds one)",
+		line1 + `{"at":1,"actor":1,"verb":"get"}`:                   "FILE:2: actor: 1 is not one of the 1 in line 1 (they count from 0)",
+		line1 + `{"at":1,"verb":"read"}`:                            `FILE:2: verb: "read" is unknown (get, list, watch, create, update, patch, delete, deletecollection)`,
+		line1 + `[]`:                                                "FILE:2: a JSON object belongs here, not a array",
+		line1 + get(`"at":1`) + strings.Repeat(" ", 2<<20) + "\n{}": "FILE:3: the line is longer than 1 MiB",
+		"\x1f\x8b\x08junkjunkjunk":                                  "trace FILE: its compressed data is cut or damaged at its beginning",
+	} {
+		path := filepath.Join(t.TempDir(), "t")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := Check(path)
+		if err == nil {
+			t.Errorf("%.300q: no error, want %s", content, want)
+			continue
+		}
+		if got := strings.ReplaceAll(err.Error(), path, "FILE"); got != want {
+			t.Errorf("%.300q:\n got %s\nwant %s", content, got, want)
+		}
+	}
+	if _, err := Open(filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestCutCompressedTraceIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "storm.trace.gz")
+	write(t, path, header(3), requests())
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []int64{info.Size() / 2, info.Size() - 4} {
+		if err := os.Truncate(path, keep); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Check(path); err == nil || !strings.Contains(err.Error(), "cut or damaged") {
+			t.Errorf("cut to %d bytes: %v", keep, err)
+		}
+	}
+}
+
+func TestSummaryCountsByVerbResourceAndActor(t *testing.T) {
+	tally := NewTally(0)
+	for _, r := range requests() {
+		tally.Add(&r, r.At)
+	}
+	s := tally.Summary(60e6)
+	if s.Requests != 3 || s.Rate != 0.05 {
+		t.Errorf("%d requests, %g per second", s.Requests, s.Rate)
+	}
+	if got := s.ByVerb(); len(got) != 3 || got[0].Of != "list" || got[0].Requests != 1 {
+		t.Errorf("by verb %+v", got)
+	}
+	if got := s.ByResource(); len(got) != 3 || got[1].Of != "deployments.apps/scale" {
+		t.Errorf("by resource %+v", got)
+	}
+	if got := s.ByActor(); len(got) != 2 || got[0] != (Share[int]{1, 2, 2.0 / 60}) {
+		t.Errorf("by actor %+v", got)
+	}
+	if s.Watches != (Lengths{1, 60e6, 60e6, 60e6}) {
+		t.Errorf("watches %+v", s.Watches)
+	}
+}
+
+func TestLengthsOfWatchesAreQuantiles(t *testing.T) {
+	tally := NewTally(0)
+	for n := range Micros(200) {
+		tally.Add(&Request{Verb: "watch", Took: (200 - n) * 1e6}, 0)
+	}
+	tally.Add(&Request{Verb: "get", Took: 1e9}, 0)
+	if got, want := tally.Summary(300e6).Watches, (Lengths{200, 100e6, 198e6, 200e6}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := threeDigits(123456); got != 123000 {
+		t.Errorf("three digits of 123456: %d", got)
+	}
+}
+
+func TestDispersionTellsBurstsFromEvenArrivals(t *testing.T) {
+	const seconds, perSecond = 2000, 50
+	const seed = 4
+	r := rand.New(rand.NewPCG(seed, 0))
+	request := Request{Verb: "get", Resource: "pods"}
+	for _, c := range []struct {
+		name     string
+		at       func(i int) Micros
+		from, to float64
+	}{
+		{"even", func(i int) Micros { return Micros(i) * 1e6 / perSecond }, 0, 0},
+		{"at random", func(int) Micros { return Micros(r.Float64() * seconds * 1e6) }, 0.9, 1.1},
+		{"all of ten seconds at once", func(i int) Micros { return Micros(i/(10*perSecond)) * 10e6 }, 440, 460},
+	} {
+		tally := NewTally(time.Second)
+		for i := range seconds * perSecond {
+			tally.Add(&request, c.at(i))
+		}
+		if d := tally.Summary(seconds * 1e6).Dispersion; d < c.from || d > c.to {
+			t.Errorf("%s (seed %d): dispersion %g, want %g to %g", c.name, seed, d, c.from, c.to)
+		}
+	}
+}

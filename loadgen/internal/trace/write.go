@@ -1,0 +1,119 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Writer writes a trace to a file, which appears under its name when it is whole.
+type Writer struct {
+	path    string
+	header  Header
+	file    *os.File
+	zip     *gzip.Writer
+	text    *bufio.Writer
+	line    bytes.Buffer
+	json    *json.Encoder
+	written int64
+	last    Micros
+	err     error
+}
+
+// Create begins a trace of as many requests as the header says. Trace of the header may be zero.
+func Create(path string, h Header) (*Writer, error) {
+	h.Trace = Version
+	if err := h.Check(); err != nil {
+		return nil, fmt.Errorf("write trace %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return nil, fmt.Errorf("write trace: %w", err)
+	}
+	w := &Writer{path: path, header: h, file: f}
+	var to io.Writer = f
+	if compressed(path) {
+		w.zip = gzip.NewWriter(f)
+		to = w.zip
+	}
+	w.text = bufio.NewWriterSize(to, 64<<10)
+	w.json = json.NewEncoder(&w.line)
+	w.json.SetEscapeHTML(false)
+	w.put(&h)
+	return w, w.closeOn(w.err)
+}
+
+// Write adds a request. Its error is one of the request or the disk, and ends the trace.
+func (w *Writer) Write(r *Request) error {
+	if w.err == nil {
+		if err := r.Check(&w.header, w.last); err != nil {
+			w.err = fmt.Errorf("write trace %s: request %d: %w", w.path, w.written+1, err)
+		}
+	}
+	if w.err == nil {
+		w.put(r)
+		w.written++
+		w.last = r.At
+	}
+	return w.err
+}
+
+// put writes a line.
+func (w *Writer) put(value any) {
+	w.line.Reset()
+	if w.err = w.json.Encode(value); w.err == nil {
+		_, w.err = w.text.Write(w.line.Bytes())
+	}
+	if w.err != nil {
+		w.err = fmt.Errorf("write trace %s: %w", w.path, w.err)
+	}
+}
+
+// Close ends the trace and gives the file its name; after an error there is no file.
+func (w *Writer) Close() error {
+	if w.err == nil && w.written != w.header.Requests {
+		w.err = fmt.Errorf("write trace %s: %d requests were written, its header has %d", w.path, w.written, w.header.Requests)
+	}
+	if w.err == nil {
+		w.err = w.text.Flush()
+	}
+	if w.err == nil && w.zip != nil {
+		w.err = w.zip.Close()
+	}
+	if w.err == nil {
+		w.err = errors.Join(w.file.Chmod(0o644), w.file.Sync())
+	}
+	if w.err != nil {
+		return w.closeOn(w.err)
+	}
+	if err := w.file.Close(); err != nil {
+		return w.closeOn(err)
+	}
+	if err := os.Rename(w.file.Name(), w.path); err != nil {
+		return w.closeOn(err)
+	}
+	return nil
+}
+
+// Discard leaves no file.
+func (w *Writer) Discard() { _ = w.closeOn(errors.New("discarded")) }
+
+// closeOn removes what is written if there is an error, and returns it.
+func (w *Writer) closeOn(err error) error {
+	if err != nil {
+		w.file.Close()
+		os.Remove(w.file.Name())
+	}
+	return err
+}
+
+// compressed reports whether a trace of this name is written with gzip.
+func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }
