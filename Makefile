@@ -115,9 +115,9 @@ diagnose-score: build ## Plant faults of known kinds beside storms and score the
 	go run ./loadgen/calibrate/diagnosis $(ARGS)
 
 FUZZ = scenario:FuzzParse $(addprefix internal/, \
-  apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/jsonscan:FuzzScanner apiclient/protobuf:FuzzEvent \
+  apiclient/h2conn:FuzzFrames apiclient/h2conn:FuzzFields apiclient/protobuf:FuzzEvent \
   load/watch:FuzzJSON load/watch:FuzzProtobuf load/object:FuzzDocument load/object:FuzzProtobufMetadata node:FuzzScan \
-  judge:FuzzMeasurements judge:FuzzTimeline judge:FuzzPulse judge:FuzzRun judge:FuzzAudit judge:FuzzRunDirectory)
+  judge:FuzzMeasurements judge:FuzzTimeline judge:FuzzPulse judge:FuzzRun judge:FuzzAudit judge:FuzzRunDirectory auditlog:FuzzReader) ../internal/jsonscan:FuzzScanner
 
 fuzz: ## Fuzz the scenario loader and every reader of what servers send and runs leave behind, half a minute each
 	for f in $(FUZZ); do go test ./loadgen/$${f%%:*} -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime 30s -fuzzminimizetime 10x || exit 1; done

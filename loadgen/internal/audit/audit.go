@@ -3,11 +3,8 @@
 package audit
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -32,8 +30,8 @@ type Audit struct {
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
-	// Malformed lines are no events; Torn is a last line without an end, of a
-	// server that was killed. Backwards ended before they were received: the
+	// Malformed lines are no events; Torn end within one, of a server that was
+	// killed. Backwards ended before they were received: the
 	// machine's clock was set, and nothing can be made of them.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
@@ -110,9 +108,10 @@ type summary struct {
 	classes map[classKey]*classSum
 }
 
-func (s *summary) add(e *event) {
-	at := slices.IndexFunc(s.phases, func(p result.Phase) bool { return !e.Received.Before(p.Start) && e.Received.Before(p.End) })
-	took := e.Ended.Sub(e.Received)
+func (s *summary) add(e *auditlog.Event) {
+	received := time.UnixMicro(e.Received)
+	at := slices.IndexFunc(s.phases, func(p result.Phase) bool { return !received.Before(p.Start) && received.Before(p.End) })
+	took := time.Duration(e.At-e.Received) * time.Microsecond
 	switch {
 	case at < 0:
 		s.Outside++
@@ -122,15 +121,14 @@ func (s *summary) add(e *event) {
 		return
 	}
 	s.Events++
-	key := classKey{phase: s.phases[at].Name, verb: e.Verb, resource: e.ObjectRef.Resource}
-	if g := e.ObjectRef.APIGroup; g != "" {
-		key.resource += "." + g
+	key := classKey{
+		phase: s.phases[at].Name, verb: string(e.Verb), resource: string(e.Object.Resource), tenant: strings.TrimPrefix(string(e.As), tenantPrefix),
 	}
-	if sub := e.ObjectRef.Subresource; sub != "" {
-		key.resource += "/" + sub
+	if g := e.Object.Group; len(g) > 0 {
+		key.resource += "." + string(g)
 	}
-	if e.ImpersonatedUser != nil {
-		key.tenant = strings.TrimPrefix(e.ImpersonatedUser.Username, tenantPrefix)
+	if sub := e.Object.Subresource; len(sub) > 0 {
+		key.resource += "/" + string(sub)
 	}
 	c := s.classes[key]
 	if c == nil {
@@ -138,10 +136,10 @@ func (s *summary) add(e *event) {
 		s.classes[key] = c
 	}
 	c.server.Record(took)
-	if layers := e.layers(); layers != nil {
+	if e.Layers != nil {
 		c.slow++
 		c.slowSum += took
-		for layer, d := range layers {
+		for layer, d := range e.Layers {
 			c.layers[layer] += d
 		}
 	}
@@ -171,9 +169,6 @@ func (s *summary) audit() *Audit {
 	})
 	return a
 }
-
-// MaxLine bounds an audit event; at level Metadata one has about a kilobyte.
-const MaxLine = 1 << 20
 
 // ReadLog summarises the audit logs in a directory, of all API servers and with their
 // rotated files, by the phase in which the API server received a request. Events of other users than user, or
@@ -205,92 +200,32 @@ func (s *summary) readFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, MaxLine)
+	log := auditlog.NewReader(f)
+	var e auditlog.Event
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		line, err := r.ReadSlice('\n')
-		switch {
-		case err == nil:
-			s.line(line)
-		case errors.Is(err, bufio.ErrBufferFull):
-			s.Malformed++
-			for errors.Is(err, bufio.ErrBufferFull) {
-				_, err = r.ReadSlice('\n')
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-		case errors.Is(err, io.EOF):
-			// A server that was killed leaves half a line.
-			if len(bytes.TrimSpace(line)) > 0 {
-				s.Torn++
-			}
+		err := log.Next(&e)
+		if errors.Is(err, io.EOF) {
+			s.Malformed += log.Skipped.NoJSON.Count + log.Skipped.NoEvent.Count
+			s.Torn += log.Skipped.Cut.Count
 			return nil
-		default:
-			return err
 		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		s.event(&e)
 	}
 }
 
-// event holds the fields read from an audit event (audit.k8s.io/v1).
-type event struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	ImpersonatedUser *struct {
-		Username string `json:"username"`
-	} `json:"impersonatedUser"`
-	ObjectRef *struct {
-		Resource    string `json:"resource"`
-		APIGroup    string `json:"apiGroup"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Received    time.Time         `json:"requestReceivedTimestamp"`
-	Ended       time.Time         `json:"stageTimestamp"`
-	Annotations map[string]string `json:"annotations"`
-}
-
-// layerPrefix begins the names of the API server's own timings
-// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them for
-// requests of more than 500 ms only (endpoints/filters/audit.go).
-const layerPrefix = "apiserver.latency.k8s.io/"
-
-// layers are the event's timings by layer; nil for a fast request.
-func (e *event) layers() map[string]time.Duration {
-	var all map[string]time.Duration
-	for name, text := range e.Annotations {
-		layer, ok := strings.CutPrefix(name, layerPrefix)
-		d, err := time.ParseDuration(text)
-		if !ok || err != nil {
-			continue
-		}
-		if all == nil {
-			all = map[string]time.Duration{}
-		}
-		all[layer] = d
-	}
-	return all
-}
-
-func (s *summary) line(line []byte) {
-	if line = bytes.TrimSpace(line); len(line) == 0 {
-		return
-	}
-	var e event
-	if err := json.Unmarshal(line, &e); err != nil || e.Received.IsZero() || e.Ended.IsZero() {
-		s.Malformed++
-		return
-	}
+func (s *summary) event(e *auditlog.Event) {
 	switch {
-	case e.User.Username != s.user:
+	case string(e.User) != s.user:
 		s.Foreign++
-	case e.Stage != "ResponseComplete" && e.Stage != "Panic" || e.ObjectRef == nil || e.ObjectRef.Resource == "":
+	case !e.Stage.Ended() || len(e.Object.Resource) == 0:
 		s.Other++
 	default:
-		s.add(&e)
+		s.add(e)
 	}
 }

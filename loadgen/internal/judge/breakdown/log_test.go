@@ -74,7 +74,7 @@ func TestLogIsSortedIntoClasses(t *testing.T) {
 			line(us, "get", configMaps, 16*time.Second, -ms, "") +
 			strings.Replace(line(us, "get", configMaps, 16*time.Second, ms, ""), "ResponseComplete", "ResponseStarted", 1) +
 			strings.Replace(line(us, "get", configMaps, 16*time.Second, ms, ""), `"objectRef":`+configMaps+`,`, "", 1) +
-			"not json\n\n{}\n" + `{"pad":"` + strings.Repeat("x", audit.MaxLine) + `"}` + "\n" +
+			"not json\n\n{}\n" + `{"pad":"` + strings.Repeat("x", 1<<20) + `"}` + "\n" +
 			line(us, "get", configMaps, 17*time.Second, 3*ms, "") +
 			line(us, "get", configMaps, 18*time.Second, 3*ms, "")[:200],
 		"kube-apiserver-0-2026-11-21T12-00-05.000.log.gz": "not ours to read",

@@ -1,0 +1,238 @@
+package auditlog
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/jsonscan"
+)
+
+// line is what is known of the line that is being read.
+type line struct {
+	// section is being read; next is the one that the value to come would be.
+	section, next section
+	// into takes the value to come, or value says what it is.
+	into  *[]byte
+	value value
+	layer string // of a timing
+	// at counts the bytes read; bodyAt is where a body begins, or follows its key.
+	at, bodyAt int
+	inBody     bool
+	// isEvent and beta come from kind and apiVersion.
+	isEvent, known, beta bool
+	body                 uint8 // bits of apiVersion and kind in the body
+}
+
+// section is the object within an event that is being read.
+type section uint8
+
+const (
+	ofEvent section = iota
+	ofUser
+	ofAs
+	ofObject
+	ofStatus
+	ofBody
+	ofAnnotations
+)
+
+// value is one that is not kept as text.
+type value uint8
+
+const (
+	ofNothing value = iota
+	ofKind
+	ofVersion
+	ofStage
+	ofReceived
+	ofAt
+	ofCode
+	ofLayer
+)
+
+// layerPrefix begins the names of the API server's own timings
+// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them for
+// requests of more than 500 ms only (endpoints/filters/audit.go).
+const layerPrefix = "apiserver.latency.k8s.io/"
+
+// feed scans a piece of the line.
+func (r *Reader) feed(p []byte) error {
+	l := &r.line
+	for len(p) > 0 {
+		n, token, err := r.scan.Next(p)
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+		l.at += n
+		switch token {
+		case jsonscan.Object:
+			l.section = l.next
+			if l.section == ofBody {
+				l.bodyAt, l.inBody = l.at-1, false
+			}
+		case jsonscan.End:
+			switch {
+			case l.section == ofBody:
+				r.event.Body.Size, r.event.Body.Typed = l.at-l.bodyAt, l.body == 3
+			case l.inBody:
+				r.endBody(l.at - 1)
+			}
+			l.section = ofEvent
+		case jsonscan.Key:
+			text := r.scan.Text()
+			if l.inBody {
+				r.endBody(l.at - len(text) - len(`,""`))
+			}
+			r.key(text)
+		case jsonscan.String, jsonscan.Number:
+			r.take(r.scan.Text())
+		}
+	}
+	return nil
+}
+
+// endBody ends a body that is no object, before the byte at end.
+func (r *Reader) endBody(end int) {
+	l := &r.line
+	l.inBody = false
+	if size := end - l.bodyAt - len(":"); size > len("null") {
+		r.event.Body.Size, r.event.Body.Array = size, true
+	}
+}
+
+// key decides what becomes of the value of a key.
+func (r *Reader) key(text []byte) {
+	l, e := &r.line, r.event
+	l.into, l.value, l.next = nil, ofNothing, ofEvent
+	switch l.section {
+	case ofEvent:
+		switch string(text) {
+		case "kind":
+			l.value = ofKind
+		case "apiVersion":
+			l.value = ofVersion
+		case "auditID":
+			l.into = &e.AuditID
+		case "stage":
+			l.value = ofStage
+		case "requestURI":
+			l.into = &e.URI
+		case "verb":
+			l.into = &e.Verb
+		case "user":
+			r.enter(ofUser)
+		case "impersonatedUser":
+			r.enter(ofAs)
+		case "userAgent":
+			l.into = &e.UserAgent
+		case "objectRef":
+			r.enter(ofObject)
+		case "responseStatus":
+			r.enter(ofStatus)
+		case "requestObject":
+			r.enter(ofBody)
+			l.bodyAt, l.inBody = l.at, true
+		case "annotations":
+			r.enter(ofAnnotations)
+		case "requestReceivedTimestamp":
+			l.value = ofReceived
+		case "stageTimestamp":
+			l.value = ofAt
+		}
+	case ofUser:
+		switch string(text) {
+		case "username":
+			l.into = &e.User
+		case "uid":
+			l.into = &e.UserUID
+		}
+	case ofAs:
+		if string(text) == "username" {
+			l.into = &e.As
+		}
+	case ofObject:
+		switch string(text) {
+		case "resource":
+			l.into = &e.Object.Resource
+		case "namespace":
+			l.into = &e.Object.Namespace
+		case "name":
+			l.into = &e.Object.Name
+		case "apiGroup":
+			l.into = &e.Object.Group
+		case "apiVersion":
+			l.into = &e.Object.Version
+		case "subresource":
+			l.into = &e.Object.Subresource
+		}
+	case ofStatus:
+		if string(text) == "code" {
+			l.value = ofCode
+		}
+	case ofBody:
+		switch string(text) {
+		case "apiVersion":
+			l.body |= 1
+		case "kind":
+			l.body |= 2
+		}
+	case ofAnnotations:
+		if layer, ok := bytes.CutPrefix(text, []byte(layerPrefix)); ok {
+			l.value, l.layer = ofLayer, string(layer)
+		}
+	}
+	if l.into != nil || l.value != ofNothing {
+		r.scan.Keep()
+	}
+}
+
+// enter reads the members of the value to come, if it is an object.
+func (r *Reader) enter(s section) {
+	r.line.next = s
+	r.scan.Enter()
+}
+
+// take keeps a value.
+func (r *Reader) take(text []byte) {
+	l, e := &r.line, r.event
+	if l.into != nil {
+		*l.into = append((*l.into)[:0], text...)
+		return
+	}
+	switch l.value {
+	case ofKind:
+		l.isEvent = string(text) == "Event"
+	case ofVersion:
+		l.beta = string(text) == "audit.k8s.io/v1beta1"
+		l.known = l.beta || string(text) == "audit.k8s.io/v1"
+	case ofStage:
+		e.Stage = stageOf(text)
+	case ofReceived:
+		e.Received, _ = micros(text)
+	case ofAt:
+		e.At, _ = micros(text)
+	case ofCode:
+		e.Code, _ = strconv.Atoi(string(text))
+	case ofLayer:
+		if d, err := time.ParseDuration(string(text)); err == nil {
+			if e.Layers == nil {
+				e.Layers = map[string]time.Duration{}
+			}
+			e.Layers[l.layer] = d
+		}
+	}
+}
+
+// complete reports whether the line is an event that can be read.
+func (r *Reader) complete() bool {
+	l, e := &r.line, r.event
+	if !l.isEvent || !l.known || e.Stage == 0 || e.Received <= 0 || e.At <= 0 || len(e.AuditID) == 0 || len(e.Verb) == 0 {
+		return false
+	}
+	if l.beta {
+		r.Beta++
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+package auditlog
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/stormglass/stormglass/internal/jsonscan"
+)
+
+// Reader reads a log, plain or compressed with gzip.
+type Reader struct {
+	from  *bufio.Reader
+	scan  jsonscan.Scanner
+	line  line
+	event *Event
+	// begun: the log's beginning was looked at; zipped: from decompresses.
+	begun, zipped bool
+	// Skipped counts the lines that gave no event.
+	Skipped Skipped
+	// Lines are those read so far.
+	Lines int64
+	// Beta counts the events of audit.k8s.io/v1beta1, which have the same fields.
+	Beta int64
+}
+
+// Skipped counts lines by what is wrong with them.
+type Skipped struct {
+	// Cut lines end within an event: a server was killed, or the log was split.
+	Cut Lines
+	// NoJSON lines are no JSON object; NoEvent are none of the audit events that this package
+	// reads, or lack a field that each has.
+	NoJSON, NoEvent Lines
+}
+
+// Lines counts lines and has the number of the first.
+type Lines struct{ Count, First int64 }
+
+func (l *Lines) add(number int64) {
+	if l.Count++; l.Count == 1 {
+		l.First = number
+	}
+}
+
+// ErrCut is the error of a log whose compressed data ends early or is damaged.
+var ErrCut = errors.New("its compressed data is cut or damaged")
+
+// Bounds of what is kept, in bytes: keys are known ones, values URIs with selectors.
+const (
+	longestKey   = 64
+	longestValue = 128 << 10
+)
+
+// NewReader returns a reader of a log.
+func NewReader(from io.Reader) *Reader {
+	return &Reader{from: bufio.NewReaderSize(from, bufferSize), scan: jsonscan.Scanner{LongestKey: longestKey, LongestValue: longestValue}}
+}
+
+const bufferSize = 256 << 10
+
+// unzip decompresses the log if it is compressed.
+func (r *Reader) unzip() error {
+	r.begun = true
+	if start, _ := r.from.Peek(2); string(start) != "\x1f\x8b" {
+		return nil
+	}
+	zip, err := gzip.NewReader(r.from)
+	if err != nil {
+		return ErrCut
+	}
+	r.from, r.zipped = bufio.NewReaderSize(zip, bufferSize), true
+	return nil
+}
+
+// Next reads the next event and counts the lines before it that are none. It returns io.EOF
+// at the end.
+func (r *Reader) Next(e *Event) error {
+	r.event = e
+	if !r.begun {
+		if err := r.unzip(); err != nil {
+			return err
+		}
+	}
+	for {
+		outcome, err := r.readLine()
+		if err != nil {
+			return err
+		}
+		switch outcome {
+		case isEvent:
+			return nil
+		case isCut:
+			r.Skipped.Cut.add(r.Lines)
+		case isNoJSON:
+			r.Skipped.NoJSON.add(r.Lines)
+		case isNoEvent:
+			r.Skipped.NoEvent.add(r.Lines)
+		}
+	}
+}
+
+type outcome uint8
+
+const (
+	isBlank outcome = iota
+	isEvent
+	isCut
+	isNoJSON
+	isNoEvent
+)
+
+// readLine reads one line, in pieces if it is long.
+func (r *Reader) readLine() (outcome, error) {
+	r.scan.Reset()
+	r.event.reset()
+	r.line = line{}
+	var broken, begun bool
+	for first := true; ; first = false {
+		piece, err := r.from.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
+			if r.zipped && !errors.As(err, new(*fs.PathError)) {
+				err = ErrCut
+			}
+			return 0, err
+		}
+		if first && len(piece) == 0 {
+			return 0, io.EOF
+		}
+		if first {
+			r.Lines++
+		}
+		begun = begun || len(bytes.TrimSpace(piece)) > 0
+		if !broken {
+			broken = r.feed(bytes.TrimSuffix(piece, []byte("\n"))) != nil
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		switch {
+		case !begun:
+			return isBlank, nil
+		case broken:
+			return isNoJSON, nil
+		case !r.scan.Complete():
+			return isCut, nil
+		case !r.complete():
+			return isNoEvent, nil
+		}
+		return isEvent, nil
+	}
+}
