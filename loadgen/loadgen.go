@@ -10,7 +10,7 @@
 // killed can be judged too. Without Options.Kubeconfig the run starts a control plane
 // of its own with the binary controlplane.
 //
-// # Loads and measurements of one's own
+// # Loads, actions and measurements of one's own
 //
 // A load of kind "custom" has the schedule, the bounds and the name that the scenario
 // gives it, and the requests of a Load in Options.Loads under that name:
@@ -25,11 +25,24 @@
 // in the charts, and in the metrics stormglass_requests_total and
 // stormglass_request_seconds, so the objectives of requests apply to it.
 //
+// An action of kind "custom" is done by the Action in Options.Actions under its name. A
+// Measurement in Options.Measurements gives named figures of each phase; they are in
+// result.Phase.Custom and in the report, and a gate judges one by objective custom-figure:
+//
+//	phases:
+//	  - {name: rotate, for: 1m, actions: [{kind: custom, name: rotate-keys}]}
+//	gates:
+//	  - {name: reconciled, objective: custom-figure, figure: reconcile/p99, max: 1s}
+//
 // A metric of a Collector in Options.Collectors is recorded with every scrape, as job
 // "loadgen". A gate reads it by PromQL:
 //
 //	gates:
 //	  - {name: sessions, expr: max(myapp_sessions), max: 1000}
+//
+// # In a Go test
+//
+// Package testplane runs scenarios in Go tests, on a control plane that is started once.
 //
 // # Other functions
 //
@@ -43,7 +56,7 @@
 // Stable within v1alpha1, so that code and files of an older version go on to work: the
 // fields of a scenario file and of result.json (they are added, never renamed or given
 // another meaning), the directory of a run, exit codes, Run, RunVariants, Judge,
-// JudgeBy, Options, Load and Progress. All else that this package exports serves the
+// JudgeBy, Options, Load, Action, Measurement and Progress. All else that this package exports serves the
 // commands and may change with them. Packages under internal cannot be imported.
 package loadgen
 
@@ -76,7 +89,8 @@ const (
 	ExitUsage       = exitcode.Usage
 )
 
-// Options of a run. Scenario and Progress are needed, and Confirm with Kubeconfig.
+// Options of a run. Scenario and Progress are needed, and Confirm with Kubeconfig. Kubeconfig
+// and Plane exclude each other.
 type Options struct {
 	Scenario *scenario.Scenario
 	// Overrides are the path=value settings that the scenario was read with, and
@@ -84,16 +98,24 @@ type Options struct {
 	Overrides, WithoutGates []string
 	// Out is the run directory, new or empty; empty means runs/TIME-NAME.
 	Out string
-	// Kubeconfig names a user's cluster. The zero value means a control plane that is
-	// started for the run.
+	// Kubeconfig names a user's cluster. Without it and Plane a control plane is started for
+	// the run.
 	Kubeconfig Kubeconfig
 	// Targets is a file of further scrape targets of a user's cluster.
 	Targets string
 	// ControlPlane is the binary controlplane; empty means beside this program, then
 	// PATH.
 	ControlPlane string
+	// Plane is the directory of a running control plane of Stormglass (`controlplane up --dir`),
+	// which the run leaves running; empty means none. Everything that the run makes there is
+	// removed at its end.
+	Plane string
 	// Loads make the requests of the scenario's loads of kind "custom", by name.
 	Loads map[string]Load
+	// Actions do the scenario's actions of kind "custom", by name.
+	Actions map[string]Action
+	// Measurements give figures of each phase, by name.
+	Measurements map[string]Measurement
 	// Collectors are recorded beside the generator's own metrics. Their names must not
 	// begin with stormglass_, go_ or process_.
 	Collectors []prometheus.Collector
@@ -121,10 +143,18 @@ func (o Options) internal() run.Options {
 	for name, l := range o.Loads {
 		callers[name] = l
 	}
+	actions := map[string]run.Action{}
+	for name, a := range o.Actions {
+		actions[name] = a
+	}
+	measurements := map[string]run.Measurement{}
+	for name, m := range o.Measurements {
+		measurements[name] = m
+	}
 	return run.Options{
 		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
-		Loads: callers, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
+		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
 		Prometheus: o.Prometheus, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,
 	}
 }
@@ -142,6 +172,29 @@ type Load interface {
 	// kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
+
+// Action does an action of kind "custom".
+type Action interface {
+	// Do does the action and returns when it is done: the phase's next action waits for it.
+	// Its arguments are those of Load.Prepare. An error ends the run with exit code 4.
+	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+}
+
+// Measurement gives figures of each phase.
+type Measurement interface {
+	// Prepare begins what lasts for the whole run, before the first phase. Its arguments are
+	// those of Load.Prepare. ctx ends after the last phase. An error ends the run with exit code 4.
+	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+	// Start begins a phase, before its loads and actions.
+	Start(ctx context.Context, phase string) error
+	// Stop ends the phase that Start began, after its loads, and returns its figures. It may
+	// wait for what is still under way. After an error of Start, which Stop does not follow,
+	// or of Stop gates on its figures have no data.
+	Stop(ctx context.Context) ([]Figure, error)
+}
+
+// Figure is a named value, 0 or more, in a unit of result.CustomFigure.
+type Figure = result.CustomFigure
 
 // Progress shows a run. Its methods are called from several goroutines.
 type Progress interface {

@@ -178,7 +178,7 @@ var making = []string{
 // below it. A name stands for the package and those in its folder that are not named
 // themselves.
 var layers = []string{
-	"cmd", "loadgen/calibrate/pairs", "loadgen",
+	"cmd", "loadgen/testplane", "loadgen/calibrate/pairs", "loadgen",
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/cluster", "loadgen/calibrate/runner",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",

@@ -6,6 +6,7 @@ package planetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -60,6 +61,8 @@ type Plane struct {
 	Binary string
 	// Config configures it; nil: the defaults.
 	Config *control.Config
+	// Ready, if not nil, is called when the plane is ready and before the first test.
+	Ready func(*Plane) error
 }
 
 // Main runs a package's tests with one shared plane, started before the first
@@ -90,8 +93,13 @@ func run(m *testing.M, shared *Plane) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	code = m.Run()
-	return code, shared.Stop(context.Background())
+	if shared.Ready != nil {
+		err = shared.Ready(shared)
+	}
+	if err == nil {
+		code = m.Run()
+	}
+	return code, errors.Join(err, shared.Stop(context.Background()))
 }
 
 // Start starts a plane of its own for one test, which the test's end stops.

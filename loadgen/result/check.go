@@ -127,6 +127,11 @@ func (p Phase) check() error {
 			return fmt.Errorf("load %s: %d delivered and %d lost are not the %d expected", w.Load, w.Delivered, w.Lost, w.Expected)
 		}
 	}
+	for _, c := range p.Custom {
+		if err := load("measurement", c.Measurement); err != nil {
+			return err
+		}
+	}
 	return p.checkTransitions()
 }
 

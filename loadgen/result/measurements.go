@@ -30,6 +30,7 @@ type Phase struct {
 	Watches  []Watches  `json:"watches,omitempty"`
 	Changes  []Changes  `json:"changes,omitempty"`
 	Workload *Workload  `json:"workload,omitempty"` // progress of pods
+	Custom   []Custom   `json:"custom,omitempty"`   // by measurements of the Go program that ran the scenario
 	Machine  *Machine   `json:"machine,omitempty"`  // of Linux
 	// Transitions: of objects, each of those that got to its first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`

@@ -123,8 +123,8 @@ func Facts(v Versions, h Host) map[string]string {
 
 // Cluster is the target of the run.
 type Cluster struct {
-	Bundled      bool                `json:"bundled"` // started for this run
-	Name         string              `json:"name"`    // the kubeconfig's context
+	Bundled      bool                `json:"bundled"` // a control plane of Stormglass' own
+	Name         string              `json:"name"`    // the kubeconfig's context; "shared": Bundled, and started before the run
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`

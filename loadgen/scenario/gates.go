@@ -62,6 +62,7 @@ func (v *validator) gates() {
 			v.fail(path+".min", "write two gates", "gate %q has both max and min", g.Name)
 		}
 		v.signal(path+".signal", g.Signal)
+		v.figure(path, g.Objective, g.Figure)
 		v.over(path+".over", g.Over)
 		if v.s.Variant == "" {
 			v.gateVariants(path, g)

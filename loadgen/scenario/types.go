@@ -89,9 +89,10 @@ type Phase struct {
 type Action struct {
 	// Kind: "deploy", "rollingUpdate", "scale", "delete" or "demand" of a workload, "create" of
 	// an Object, or, of objects of any resource, "create" or "apply" of Templates and "patch",
-	// "delete", "evict", "exec", "scale" or "restart" of a Target
+	// "delete", "evict", "exec", "scale" or "restart" of a Target; or "custom" (done by the Go
+	// program that runs the scenario)
 	Kind string `yaml:"kind"`
-	// Name: of the workload (and its Service); an Object has its own
+	// Name: of the workload (and its Service), or of the custom action; an Object has its own
 	Name string `yaml:"name,omitempty"`
 	// Workload: kind of a deploy's, "Deployment" (the default), "StatefulSet", "DaemonSet", "Job"
 	// or "CronJob" (above)
@@ -189,6 +190,8 @@ type Gate struct {
 	// Fires: whether Alert must fire in one of the phases, or must not
 	Fires *bool  `yaml:"fires,omitempty"`
 	Load  string `yaml:"load,omitempty"` // whose client-side objective is judged
+	// Figure: of custom-figure, MEASUREMENT/FIGURE, as reconcile/p99
+	Figure string `yaml:"figure,omitempty"`
 	// Max: highest value that passes; one of Max and Min, but for an Alert
 	Max    *Bound   `yaml:"max,omitempty"`
 	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
@@ -270,8 +273,9 @@ type Figure struct {
 	Name      string   `yaml:"name"`                                                    // unique
 	Objective string   `yaml:"objective,omitempty"`                                     // built-in; one of Objective and Expr
 	Expr      string   `yaml:"expr,omitempty"`                                          // PromQL, as a gate's
-	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr, as a signal's
-	Better    string   `yaml:"better,omitempty"`                                        // of Expr: "lower" (the default) or "higher"
+	Figure    string   `yaml:"figure,omitempty"`                                        // of custom-figure, as a gate's
+	Unit      string   `yaml:"unit,omitempty"`                                          // of Expr or Figure, as a signal's
+	Better    string   `yaml:"better,omitempty"`                                        // of Expr or Figure: "lower" (the default) or "higher"
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
 	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all

@@ -282,11 +282,16 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 }
 
 func (v *validator) action(path string, a *Action, deployed map[string]*Action, created map[string]bool) {
-	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create", "apply", "patch", "evict", "exec", "restart") {
+	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create", "apply", "patch", "evict", "exec", "restart", "custom") {
 		return
 	}
 	if a.OnObjects() {
 		v.objectAction(path, a)
+		return
+	}
+	if a.Kind == "custom" {
+		v.deployShape(path, a)
+		v.name(path+".name", a.Name)
 		return
 	}
 	if a.Kind == "create" {

@@ -230,15 +230,16 @@ func (v *validator) compare() {
 		path := fmt.Sprintf("compare[%d]", i)
 		v.uniqueName(path, "figure", f.Name, seen)
 		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
-		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" {
+		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" && f.Objective != CustomFigure {
 			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)
 		}
 		if f.Better != "" {
-			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" {
+			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" && f.Objective != CustomFigure {
 				v.fail(path+".better", "leave it out", "objective %s knows what is better", f.Objective)
 			}
 		}
 		v.signal(path+".signal", f.Signal)
+		v.figure(path, f.Objective, f.Figure)
 		v.over(path+".over", f.Over)
 		if s := f.Spread; s != nil && (!s.Fits(Ratio) || s.Value <= 0 || s.Value > 1) {
 			v.fail(path+".spread", "as 4%", "%s is no spread", s)
@@ -291,7 +292,7 @@ func (v *validator) deployShape(path string, a *Action) {
 		{"workload", a.Workload != "", "deploy"}, {"podManagementPolicy", a.PodManagementPolicy != "", "deploy"}, {"runFor", a.RunFor != 0, "deploy"},
 		{"backoffLimit", a.BackoffLimit != 0, "deploy"}, {"every", a.Every != 0, "deploy"}, {"concurrencyPolicy", a.ConcurrencyPolicy != "", "deploy"},
 		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create deploy rollingUpdate scale delete demand"},
-		{"name", a.Name != "", "deploy rollingUpdate scale delete demand"},
+		{"name", a.Name != "", "deploy rollingUpdate scale delete demand custom"},
 	})
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")

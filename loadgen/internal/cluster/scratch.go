@@ -12,6 +12,7 @@ import (
 const (
 	tokenPrefix = "stormglass-token-"
 	nodesPrefix = "stormglass-nodes-"
+	testPrefix  = "stormglass-test-"
 )
 
 // Scratch is a directory for temporary files with keys or tokens. Its process removes it
@@ -23,6 +24,9 @@ type Scratch struct {
 
 // NodesScratch makes one for the control plane of nodes that run alone.
 func NodesScratch() (*Scratch, error) { return newScratch(nodesPrefix) }
+
+// TestScratch makes one for the control plane of a package's tests.
+func TestScratch() (*Scratch, error) { return newScratch(testPrefix) }
 
 func newScratch(prefix string) (*Scratch, error) {
 	for {
@@ -71,7 +75,7 @@ func LockDir(dir string) (*os.File, error) {
 // Sweep removes the scratch directories of this user whose processes were killed,
 // and returns which. What cannot be removed, or belongs to another user, stays.
 func Sweep() (removed []string) {
-	for _, prefix := range []string{tokenPrefix, nodesPrefix} {
+	for _, prefix := range []string{tokenPrefix, nodesPrefix, testPrefix} {
 		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good
 		for _, path := range found {
 			if sweep(path) {

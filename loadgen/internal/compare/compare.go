@@ -206,7 +206,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			return c, "", err
 		}
 	}
-	if o.Kubeconfig.Files == "" && o.ControlPlane == "" { // said once, not by each
+	if o.Kubeconfig.Files == "" && o.Plane == "" && o.ControlPlane == "" { // said once, not by each
 		if o.ControlPlane, err = run.FindControlPlane(); err != nil {
 			return c, "", err
 		}

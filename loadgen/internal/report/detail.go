@@ -48,6 +48,9 @@ func phaseTables(r result.Result) []tableView {
 			out = append(out, t)
 		}
 	}
+	if t := figuresTable(r.Measurements.Phases); len(t.Rows) > 0 {
+		out = append(out, t)
+	}
 	if t := nodesTable(r.Measurements.Nodes); len(t.Rows) > 0 {
 		out = append(out, t)
 	}

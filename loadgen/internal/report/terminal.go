@@ -110,7 +110,7 @@ func planeText(run result.Run) string {
 	case run.ID == "":
 		return "control plane not recorded"
 	case run.Cluster.Bundled:
-		return "bundled control plane"
+		return cmp.Or(chart.Clean(run.Cluster.Name), "bundled") + " control plane"
 	}
 	return "cluster " + chart.Clean(run.Cluster.Name)
 }

@@ -85,9 +85,9 @@ func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
 		return []fact{{"Took, control plane, seed", "not recorded"}, {"Exit code", fmt.Sprint(r.ExitCode)}}
 	}
-	plane := "bundled"
-	if !r.Run.Cluster.Bundled {
-		plane = chart.Clean(r.Run.Cluster.Name)
+	plane := chart.Clean(r.Run.Cluster.Name)
+	if r.Run.Cluster.Bundled {
+		plane = cmp.Or(plane, "bundled")
 	}
 	f := []fact{{"Took", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
 	if v := chart.Clean(r.Run.Versions.Kubernetes); v != "" {

@@ -17,6 +17,9 @@ import (
 // Nodes runs the simulated nodes of a scenario alone until ctx ends, and returns what
 // they did. It records and judges nothing.
 func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
+	if err := o.checkTarget(); err != nil {
+		return seen, err
+	}
 	if o.Scenario.Nodes.Count == 0 {
 		return seen, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
 	}
@@ -46,6 +49,13 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
 	if o.Kubeconfig.Files != "" {
 		t, _, err := askForCluster(ctx, o, nil, id, true, c)
+		return t, err
+	}
+	if o.Plane != "" {
+		t, err := sharedTarget(ctx, o, id, c)
+		if err == nil {
+			t.NodesAlone = true
+		}
 		return t, err
 	}
 	scratch, err := cluster.NodesScratch()

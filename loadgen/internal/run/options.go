@@ -24,7 +24,10 @@ type Options struct {
 	Kubeconfig              cluster.Kubeconfig
 	Targets                 string
 	ControlPlane            string
+	Plane                   string
 	Loads                   map[string]load.Caller
+	Actions                 map[string]Action
+	Measurements            map[string]Measurement
 	Collectors              []prometheus.Collector
 	Observe                 string
 	ObservePublic           bool

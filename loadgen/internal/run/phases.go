@@ -32,6 +32,7 @@ type phases struct {
 	follow     *follow.Follower
 	nodes      *nodes
 	loads      *loads
+	custom     *custom
 	display    *display
 	create     func(context.Context, scenario.Manifest) error
 	objects    *objects.Objects
@@ -66,7 +67,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	if err != nil {
 		return causeOf(ctx, err)
 	}
-	ps.beginPhase(p, start)
+	ps.beginPhase(ctx, p, start)
 	stalled := ps.self.Stalls().Total(time.Now())
 	machine := generator.MeasureMachine()
 	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until.String()}
@@ -96,6 +97,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	stamp.Machine = machine()
 	ps.event(stamp.End, result.EventPhaseEnd, p.Name, conditionDetail(p, stamp))
 	ps.loads.drain(ctx, loads)
+	stamp.Custom = ps.custom.endPhase(windUp)
 	if err = errors.Join(err, scrapeErr); err != nil {
 		return causeOf(ctx, err)
 	}
@@ -125,12 +127,13 @@ func reached(stamp result.Phase) string {
 	return " (" + stamp.Reached + ")"
 }
 
-func (ps *phases) beginPhase(p *scenario.Phase, at time.Time) {
+func (ps *phases) beginPhase(ctx context.Context, p *scenario.Phase, at time.Time) {
 	ps.loads.beginPhase(p.Name, at)
 	ps.self.BeginPhase(p.Name)
 	ps.workload.BeginPhase(p.Name, at)
 	ps.follow.BeginPhase(p.Name)
 	ps.display.beginPhase(p, at)
+	ps.custom.beginPhase(ctx, p.Name)
 	ps.event(at, result.EventPhaseStart, p.Name, "")
 	switch {
 	case !p.Until.IsZero():
@@ -166,6 +169,9 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 		return load.Parallel(ctx, len(all), func(ctx context.Context, i int) error {
 			return ps.workload.Retry(ctx, func() error { return ps.create(ctx, all[i]) })
 		})
+	}
+	if a.Kind == "custom" {
+		return ps.custom.do(ctx, a.Name)
 	}
 	return ps.workload.Do(ctx, a)
 }

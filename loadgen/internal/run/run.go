@@ -63,6 +63,7 @@ type run struct {
 	follow    *follow.Follower // nil without conditions and transitions over objects
 	nodes     *nodes
 	loads     *loads
+	custom    *custom
 	display   *display
 	phases    *phases
 }
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	if err := errors.Join(o.checkLoads(), CheckDescriptors(o.Scenario)); err != nil {
+	if err := errors.Join(o.checkTarget(), o.checkLoads(), o.checkCustom(), CheckDescriptors(o.Scenario)); err != nil {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}
@@ -120,15 +121,19 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	started.add(r.dir.discard)
 	c.sweep(r.dir.path)
 	var source *promimport.Source
-	if o.Kubeconfig.Files != "" {
-		if r.target, source, err = askForCluster(ctx, o, gates, r.info.ID, false, c); err != nil {
-			return nil, nil, err
-		}
+	switch {
+	case o.Kubeconfig.Files != "":
+		r.target, source, err = askForCluster(ctx, o, gates, r.info.ID, false, c)
+	case o.Plane != "":
+		r.target, err = sharedTarget(ctx, o, r.info.ID, c)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := r.begin(registry, started); err != nil {
 		return nil, nil, err
 	}
-	if o.Kubeconfig.Files == "" {
+	if r.target == nil {
 		if r.target, _, err = bundledTarget(ctx, o, r.dir.plane(), r.info.ID, c, started); err != nil {
 			return nil, nil, err
 		}
@@ -226,6 +231,9 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.nodes, err = newNodes(config); err != nil {
 		return err
 	}
+	if r.custom, err = newCustom(ctx, r.o, t.Target); err != nil {
+		return err
+	}
 	defer r.waiting("the objects that loads work on")()
 	r.loads, err = newLoads(ctx, s, load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
@@ -248,7 +256,8 @@ func (r *run) stage() {
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
-		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, display: r.display, objects: r.objects, create: r.target.Create, awaitServed: r.target.AwaitServed,
+		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
+		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
 	}
 }
@@ -260,7 +269,7 @@ func (r *run) execute(parent, watched context.Context) {
 	defer cancel(nil)
 	beside, stop := r.patient()
 	var helpers errgroup.Group
-	events := follower{journal: r.journal, supervisor: r.target.supervisor, told: map[string]bool{}}
+	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore}
 	all := map[string]func(context.Context) error{
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "follower of the plane": events.follow,

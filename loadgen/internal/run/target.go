@@ -20,6 +20,10 @@ type target struct {
 	provider
 	// supervisor of a bundled plane; nil on a user's cluster, which has no such faults.
 	supervisor supervisor
+	// eventsBefore is the number of the supervisor's last event before the run, faultsBefore the faults before it, as
+	// follower.told has them.
+	eventsBefore int64
+	faultsBefore map[string]bool
 	// cloud that simulated nodes are instances of; nil: none.
 	cloud node.Cloud
 
@@ -28,7 +32,7 @@ type target struct {
 	unwatch func()
 }
 
-// provider is where a target comes from: a bundled plane or a user's cluster.
+// provider is where a target comes from: a bundled plane, a shared one, or a user's cluster.
 type provider interface {
 	// awaitLoss returns why the target is lost, or nil when ctx ends.
 	awaitLoss(ctx context.Context) error
@@ -41,15 +45,15 @@ type provider interface {
 }
 
 func newTarget(t *cluster.Target, p provider, s supervisor) *target {
-	made := &target{Target: t, provider: p, supervisor: s, unwatch: func() {}}
+	made := &target{Target: t, provider: p, supervisor: s, faultsBefore: map[string]bool{}, unwatch: func() {}}
 	made.lost, made.lose = context.WithCancelCause(context.Background())
 	return made
 }
 
 // setup makes in the target what the run needs. Until then there is nothing to undo in
-// a user's cluster.
+// a target that outlives the run.
 func (t *target) setup(ctx context.Context, started *undo) error {
-	if t.supervisor == nil {
+	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		started.add(func() error { return t.discard(t.isLost()) })
 	}
 	return exitcode.EnvironmentError(t.Setup(ctx))

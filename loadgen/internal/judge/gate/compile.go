@@ -117,7 +117,7 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	if hint, wrong := c.objective.impossible(bound, c.op); wrong != "" && !s.Recorded() && isGate(path) {
 		return fail(field, hint, "%s", wrong)
 	}
-	if c.objective.Name == "expr" {
+	if c.objective.Name == "expr" || c.objective.Name == scenario.CustomFigure {
 		c.objective.Unit = unitOf(bound)
 	}
 	if g.Signal != "" && c.objective.Requires != "signals" {
@@ -248,7 +248,9 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
 	for _, f := range s.Compare {
-		g := scenario.Gate{Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Over: f.Over}
+		g := scenario.Gate{
+			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over,
+		}
 		// The bound is there for its side only: which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {

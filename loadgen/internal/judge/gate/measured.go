@@ -100,6 +100,7 @@ func measured() map[string]func(evidence) finding {
 			external := new(m.Nodes.ReadySeconds - m.Nodes.ReadyStalledSeconds)
 			return reading{value: m.Nodes.ReadySeconds, external: external, detail: fmt.Sprintf("%d nodes", m.Nodes.Count)}
 		}),
+		scenario.CustomFigure: customFigure,
 		"generator-memory": overRun(func(m result.Measurements) reading {
 			return reading{value: float64(m.Generator.MaxRSSBytes), nothing: m.Generator.MaxRSSBytes == 0}
 		}),

@@ -225,7 +225,7 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 		}
 		for _, other := range all[:i] {
 			same := other.alert == nil && c.Objective == other.Objective && canonical(c.Expr) == canonical(other.Expr) && c.Load == other.Load && c.Signal == other.Signal &&
-				c.Transition == other.Transition && c.quantile() == other.quantile() && sameSet(c.Over, other.Over)
+				c.Transition == other.Transition && c.quantile() == other.quantile() && c.Figure == other.Figure && sameSet(c.Over, other.Over)
 			low, high := c, other
 			if c.op == "<=" {
 				low, high = other, c

@@ -1,0 +1,40 @@
+package report
+
+import (
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// figureRows are the phase, the name and the value of each figure of the program's own measurements.
+func figureRows(phases []result.Phase) [][]string {
+	var rows [][]string
+	for _, p := range phases {
+		for _, c := range p.Custom {
+			if c.Error != "" {
+				rows = append(rows, []string{chart.Clean(p.Name), chart.Clean(c.Measurement), "no figures: " + chart.Clean(c.Error)})
+			}
+			for _, f := range c.Figures {
+				rows = append(rows, []string{chart.Clean(p.Name), chart.Clean(c.Measurement + "/" + f.Name), chart.Format(scenario.Unit(f.Unit), f.Value)})
+			}
+		}
+	}
+	return rows
+}
+
+func figuresTable(phases []result.Phase) tableView {
+	return tableView{Caption: "Figures of the program that ran the scenario", Head: heads("Phase", "Figure", "Value"), Rows: figureRows(phases), Merged: 1}
+}
+
+func (t *terminal) figures(r result.Result) {
+	rows := figureRows(r.Measurements.Phases)
+	if len(rows) == 0 {
+		return
+	}
+	tab := &table{align: "llf"}
+	tab.add(styled("head", "FIGURES", "", "value")...)
+	for _, row := range rows {
+		tab.add(plain(row...)...)
+	}
+	t.section(tab)
+}

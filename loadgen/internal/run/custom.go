@@ -1,0 +1,132 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Action does an action of kind "custom". Package loadgen documents it.
+type Action interface {
+	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+}
+
+// Measurement gives figures of each phase. Package loadgen documents it.
+type Measurement interface {
+	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
+	Start(ctx context.Context, phase string) error
+	Stop(ctx context.Context) ([]result.CustomFigure, error)
+}
+
+// checkCustom refuses actions and measurements that the scenario names and the program does not have, and actions that
+// the scenario does not name.
+func (o Options) checkCustom() error {
+	var errs []error
+	unused := maps.Clone(o.Actions)
+	for _, a := range o.Scenario.CustomActions() {
+		if o.Actions[a.Name] == nil {
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(a.Path, "run it from a Go program that gives it in loadgen.Options.Actions",
+				"action %s is custom, and no code was given for it", a.Name)))
+		}
+		delete(unused, a.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		errs = append(errs, exitcode.Usagef("Options.Actions: scenario %s has no custom action %q", o.Scenario.Name, name))
+	}
+	for _, m := range o.Scenario.CustomMeasurements() {
+		if o.Measurements[m.Name] == nil {
+			errs = append(errs, exitcode.UsageError(o.Scenario.Errorf(m.Path, "run it from a Go program that gives it in loadgen.Options.Measurements",
+				"measurement %s is custom, and no code was given for it", m.Name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// custom holds the program's own actions and measurements. Nil has none.
+type custom struct {
+	actions      map[string]Action
+	measurements map[string]Measurement
+	target       *cluster.Target
+	begun        map[string]error // measurements of the phase, with why one did not start
+}
+
+// newCustom prepares the measurements. ctx ends with the run.
+func newCustom(ctx context.Context, o Options, t *cluster.Target) (*custom, error) {
+	c := &custom{actions: o.Actions, measurements: o.Measurements, target: t}
+	for _, name := range slices.Sorted(maps.Keys(c.measurements)) {
+		if err := c.measurements[name].Prepare(ctx, rest.CopyConfig(t.Load), t.Namespace, maps.Clone(t.Labels)); err != nil {
+			return nil, exitcode.Environmentf("prepare measurement %s: %w", name, causeOf(ctx, err))
+		}
+	}
+	return c, nil
+}
+
+func (c *custom) do(ctx context.Context, name string) error {
+	if err := c.actions[name].Do(ctx, rest.CopyConfig(c.target.Load), c.target.Namespace, maps.Clone(c.target.Labels)); err != nil {
+		return fmt.Errorf("action %s: %w", name, err)
+	}
+	return nil
+}
+
+func (c *custom) beginPhase(ctx context.Context, phase string) {
+	if c == nil {
+		return
+	}
+	c.begun = map[string]error{}
+	for name, m := range c.measurements {
+		c.begun[name] = m.Start(ctx, phase)
+	}
+}
+
+// endPhase returns the figures of the phase, by the names of the measurements.
+func (c *custom) endPhase(ctx context.Context) []result.Custom {
+	if c == nil {
+		return nil
+	}
+	var all []result.Custom
+	for _, name := range slices.Sorted(maps.Keys(c.begun)) {
+		made := result.Custom{Measurement: name}
+		err := c.begun[name]
+		if err == nil {
+			made.Figures, err = c.measurements[name].Stop(ctx)
+		}
+		if err == nil {
+			err = checkFigures(made.Figures)
+		}
+		if err != nil {
+			made.Figures, made.Error = nil, err.Error()
+		}
+		all = append(all, made)
+	}
+	return all
+}
+
+// largestFigure is the largest number that result.Measurements.Check takes.
+const largestFigure = 1e15
+
+// checkFigures refuses figures that no gate could judge.
+func checkFigures(all []result.CustomFigure) error {
+	units := []scenario.Unit{scenario.Number, scenario.Seconds, scenario.Ratio, scenario.Size, scenario.Count, scenario.PerHour, scenario.PerSec}
+	named := map[string]bool{}
+	for _, f := range all {
+		switch {
+		case f.Name == "" || named[f.Name]:
+			return fmt.Errorf("figure %q has no name, or another figure's", f.Name)
+		case !slices.Contains(units, scenario.Unit(f.Unit)):
+			return fmt.Errorf("figure %s has the unknown unit %q (one of %q)", f.Name, f.Unit, units)
+		case !(f.Value >= 0 && f.Value <= largestFigure):
+			return fmt.Errorf("figure %s is %v, and must be from 0 to %g", f.Name, f.Value, largestFigure)
+		}
+		named[f.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// sharedPlane is a control plane of Stormglass' own that was started before the run and outlives it.
+type sharedPlane struct {
+	userCluster
+	client *control.Client
+}
+
+// checkTarget refuses a run on two targets.
+func (o Options) checkTarget() error {
+	if o.Plane != "" && o.Kubeconfig.Files != "" {
+		return exitcode.Usagef("Options.Plane and Options.Kubeconfig: a run has one target")
+	}
+	return nil
+}
+
+// sharedTarget connects to the control plane in o.Plane and changes nothing there.
+func sharedTarget(ctx context.Context, o Options, runID string, c console) (*target, error) {
+	found, err := control.Load(o.Plane)
+	if err != nil {
+		return nil, exitcode.EnvironmentError(err)
+	}
+	client, err := control.Dial(o.Plane)
+	if err != nil {
+		return nil, exitcode.Environmentf("the control plane in %s: %w", o.Plane, err)
+	}
+	if err := checkSettings(o.Scenario, found); err != nil {
+		return nil, err
+	}
+	if err := checkFaults(ctx, client, o.Scenario); err != nil {
+		return nil, err
+	}
+	if err := currentProcesses(ctx, client, &found); err != nil {
+		return nil, exitcode.EnvironmentError(err)
+	}
+	made, err := cluster.FromPlane(found, runID, o.Scenario)
+	if err != nil {
+		return nil, exitcode.EnvironmentError(err)
+	}
+	made.Cluster.Name, made.Cluster.ReadySeconds = "shared", 0
+	made.Waiting = c.waiting
+	cleanup := cleanupCommand(Options{Kubeconfig: cluster.Kubeconfig{Files: found.Kubeconfigs["admin"]}}, runID)
+	t := newTarget(made, &sharedPlane{userCluster{c, made, cleanup}, client}, client)
+	if o.Scenario.ControlPlane.Count(control.KindCloudAPI) > 0 {
+		t.cloud = client
+	}
+	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
+}
+
+// skipPast leaves what happened before the run out of its timeline.
+func (t *target) skipPast(ctx context.Context, s supervisor) error {
+	events, err := s.Events(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		t.eventsBefore = e.Seq
+	}
+	faults, err := s.Faults(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range faults {
+		for _, kind := range []result.EventKind{result.EventFaultBegin, result.EventFaultEnd, "lost"} {
+			t.faultsBefore[f.ID+" "+string(kind)] = true
+		}
+	}
+	return nil
+}
+
+// currentProcesses sets the PIDs that components have now: an earlier run may have restarted some.
+func currentProcesses(ctx context.Context, client *control.Client, c *control.Cluster) error {
+	status, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range c.Components {
+		for _, now := range status.Components {
+			if now.Name == c.Components[i].Name {
+				c.Components[i].PID = now.PID
+			}
+		}
+	}
+	return nil
+}
+
+// checkSettings refuses settings of the control plane that a plane was not started with.
+func checkSettings(s *scenario.Scenario, c control.Cluster) error {
+	var errs []error
+	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {
+		errs = append(errs, exitcode.UsageError(s.Errorf("controlPlane."+path, "start the control plane with it, or leave it out",
+			"the control plane in %s, which was started before the run, does not have it", c.Dir)))
+	}
+	return errors.Join(errs...)
+}
+
+// unmet lists the paths of the fields that want sets and have does not set to the same.
+func unmet(path string, want, have reflect.Value) []string {
+	switch {
+	case want.IsZero() || want.Kind() == reflect.Map && want.Len() == 0:
+		return nil
+	case want.Kind() != reflect.Struct:
+		if reflect.DeepEqual(want.Interface(), have.Interface()) {
+			return nil
+		}
+		return []string{path}
+	}
+	var all []string
+	for i := range want.NumField() {
+		name, _, _ := strings.Cut(want.Type().Field(i).Tag.Get("yaml"), ",")
+		all = append(all, unmet(strings.Trim(path+"."+name, "."), want.Field(i), have.Field(i))...)
+	}
+	return all
+}
+
+func (p *sharedPlane) awaitLoss(ctx context.Context) error {
+	why := awaitStopping(ctx, p.client)
+	if why == nil && ctx.Err() == nil {
+		why = errors.New("its supervisor ended")
+	}
+	return why
+}
+
+func (p *sharedPlane) lossError(loss error) error {
+	return exitcode.Environmentf("%w: %w", errPlaneEnded, loss)
+}
+
+func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }
+
+// discard removes what the run made, unless the plane has ended with it.
+func (p *sharedPlane) discard(lost bool) error {
+	if lost {
+		return nil
+	}
+	if err := p.userCluster.discard(false); err != nil {
+		return fmt.Errorf("shared control plane: %w", err)
+	}
+	return nil
+}

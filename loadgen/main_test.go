@@ -1,0 +1,14 @@
+package loadgen_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/planetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &planetest.Plane{Ready: announce})) }
+
+// announce tells the examples which control plane runs.
+func announce(p *planetest.Plane) error { return os.Setenv(control.DirEnv, p.Cluster().Dir) }

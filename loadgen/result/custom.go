@@ -1,0 +1,16 @@
+package result
+
+// Custom holds the figures of one measurement of the Go program that ran the scenario, in a phase.
+type Custom struct {
+	Measurement string         `json:"measurement"`
+	Figures     []CustomFigure `json:"figures,omitempty"`
+	Error       string         `json:"error,omitempty"` // why there are no figures
+}
+
+// CustomFigure is one named value.
+type CustomFigure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"` // 0 or more
+	// Unit: "seconds", "ratio", "bytes", "count", "per hour", "per second", or "" for a bare number
+	Unit string `json:"unit"`
+}

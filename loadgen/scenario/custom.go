@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CustomFigure is the objective of a gate that judges a figure of a measurement of one's own.
+const CustomFigure = "custom-figure"
+
+// CustomPart is what a scenario needs from the Go program that runs it.
+type CustomPart struct{ Name, Path string }
+
+// CustomActions lists the custom actions, each name once.
+func (s *Scenario) CustomActions() []CustomPart {
+	var all []CustomPart
+	for i, p := range s.Phases {
+		for j, a := range p.Actions {
+			if a.Kind == "custom" {
+				all = addPart(all, CustomPart{a.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j)})
+			}
+		}
+	}
+	return all
+}
+
+// CustomMeasurements lists the measurements whose figures gates and rows of the table of variants read, each once.
+func (s *Scenario) CustomMeasurements() []CustomPart {
+	var all []CustomPart
+	for _, g := range s.Gates {
+		if len(g.Variants) == 0 {
+			all = addPart(all, CustomPart{measurementOf(g.Figure), "gates." + g.Name + ".figure"})
+		}
+	}
+	for _, f := range s.Compare {
+		all = addPart(all, CustomPart{measurementOf(f.Figure), "compare." + f.Name + ".figure"})
+	}
+	return all
+}
+
+func addPart(all []CustomPart, p CustomPart) []CustomPart {
+	if p.Name == "" || slices.ContainsFunc(all, func(other CustomPart) bool { return other.Name == p.Name }) {
+		return all
+	}
+	return append(all, p)
+}
+
+func measurementOf(figure string) string {
+	name, _, _ := strings.Cut(figure, "/")
+	return name
+}
+
+// figure checks the figure that an objective is of.
+func (v *validator) figure(path, objective, figure string) {
+	measurement, name, ok := strings.Cut(figure, "/")
+	switch {
+	case objective == CustomFigure && figure == "":
+		v.fail(path, "write figure: MEASUREMENT/FIGURE, as reconcile/p99", "objective %s names no figure", CustomFigure)
+	case figure == "":
+	case objective != CustomFigure:
+		v.fail(path+".figure", "leave it out, or write objective: "+CustomFigure, "it is of objective %s", CustomFigure)
+	case !ok || !dnsLabel.MatchString(measurement) || !dnsLabel.MatchString(name):
+		v.fail(path+".figure", "write MEASUREMENT/FIGURE, as reconcile/p99; names have lower-case letters, digits and -", "%q is no figure", figure)
+	}
+}

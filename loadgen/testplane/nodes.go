@@ -1,0 +1,88 @@
+package testplane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// readyPoll is the time between looks at the nodes.
+const readyPoll = 100 * time.Millisecond
+
+// startNodes starts the simulated nodes and returns when they are Ready.
+func (p *Plane) startNodes() (stop func(), err error) {
+	if p.Nodes == 0 {
+		return func() {}, nil
+	}
+	s, err := scenario.Parse("Plane.Nodes", fmt.Appendf(nil,
+		"{apiVersion: %s, kind: %s, name: testplane, nodes: {count: %d}, phases: [{name: tests, for: 1s}]}", scenario.APIVersion, scenario.Kind, p.Nodes), nil)
+	if err != nil {
+		return nil, err
+	}
+	hurry := make(chan struct{})
+	close(hurry) // the plane goes with all that is in it
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := loadgen.Nodes(ctx, loadgen.Options{Scenario: s, Plane: p.running.Cluster().Dir, Progress: silent{}, Hurry: hurry})
+		ended <- err
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	if err := p.awaitNodes(ctx, ended); err != nil {
+		cancel()
+		return nil, fmt.Errorf("start %d simulated nodes: %w", p.Nodes, err)
+	}
+	return stop, nil
+}
+
+// awaitNodes returns when all nodes are Ready, or with the error by which they ended.
+func (p *Plane) awaitNodes(ctx context.Context, ended chan error) error {
+	cfg, err := p.admin()
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, readyPoll, startWithin, true, func(ctx context.Context) (bool, error) {
+		select {
+		case err := <-ended:
+			return false, fmt.Errorf("they ended: %w", err)
+		default:
+		}
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		ready := 0
+		for i := range list.Items {
+			if slices.ContainsFunc(list.Items[i].Status.Conditions, isReady) {
+				ready++
+			}
+		}
+		return ready >= p.Nodes, nil
+	})
+}
+
+func isReady(c corev1.NodeCondition) bool {
+	return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+}
+
+// silent shows nothing.
+type silent struct{}
+
+func (silent) Step(string)           {}
+func (silent) Live(loadgen.Snapshot) {}

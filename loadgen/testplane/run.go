@@ -1,0 +1,85 @@
+package testplane
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// judgeMargin is left of a test's deadline to end a run in order and to judge it.
+const judgeMargin = 20 * time.Second
+
+// Run runs a scenario on the plane and returns its result; file is a path, or the name of a
+// scenario of the catalogue. The test fails with a line for each reason for which the run did
+// not pass. What the run made in the plane is removed. change sets further options, as Loads,
+// Actions and Measurements. Scenarios of parallel tests wait for each other. The run's directory,
+// with report.html, is in the test's ArtifactDir, which `go test -artifacts` keeps.
+func (p *Plane) Run(t testing.TB, file string, change ...func(*loadgen.Options)) result.Result {
+	t.Helper()
+	p.mustRun(t)
+	s, err := scenario.Read(file, nil)
+	if err != nil {
+		t.Fatalf("testplane: %v", err)
+	}
+	o := loadgen.Options{Scenario: s, Plane: p.running.Cluster().Dir, Progress: steps{t}}
+	for _, set := range change {
+		set(&o)
+	}
+	if o.Out == "" {
+		if o.Out, err = os.MkdirTemp(t.ArtifactDir(), o.Scenario.Name+"-"); err != nil {
+			t.Fatalf("testplane: %v", err)
+		}
+	}
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	ctx, cancel := within(t)
+	defer cancel()
+	dir, err := loadgen.Run(ctx, o)
+	if err != nil {
+		t.Fatalf("scenario %s: %v", o.Scenario.Name, err)
+	}
+	res, err := loadgen.Judge(context.WithoutCancel(ctx), dir)
+	if err != nil {
+		t.Fatalf("scenario %s: judge %s: %v", o.Scenario.Name, dir, err)
+	}
+	report(t, res)
+	return res
+}
+
+// within returns a context that ends before the test is ended by its deadline.
+func within(t testing.TB) (context.Context, context.CancelFunc) {
+	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if at, ok := d.Deadline(); ok {
+			return context.WithDeadline(t.Context(), at.Add(-judgeMargin))
+		}
+	}
+	return context.WithCancel(t.Context())
+}
+
+// report logs a result, and fails the test with the reasons for which it is no pass.
+func report(t testing.TB, res result.Result) {
+	t.Helper()
+	var text strings.Builder
+	if err := loadgen.WriteText(&text, res, loadgen.TextOptions{}); err == nil {
+		t.Log("\n" + text.String())
+	}
+	if res.Verdict == result.Pass {
+		return
+	}
+	t.Errorf("scenario %s: %s (`go test -artifacts` keeps its report)", res.Run.Scenario, res.Verdict)
+	for _, reason := range res.Reasons {
+		t.Errorf("scenario %s: %s", res.Run.Scenario, reason)
+	}
+}
+
+// steps logs the steps of a run, which are shown if the test fails.
+type steps struct{ t testing.TB }
+
+func (s steps) Step(line string)    { s.t.Log(line) }
+func (steps) Live(loadgen.Snapshot) {}
