@@ -250,14 +250,19 @@ type Objects struct {
 	scenario  *Scenario
 	seed      int64
 	templates []*template.Template
-	documents []int // of each template
-	iteration int   // objects of one
+	shapes    []*template.Shape // of each template; nil: it has none
+	documents []int             // of each template
+	iteration int               // objects of one
 
 	kinds  []ObjectKind
 	kindOf [][]int // by template and document
 
 	rendered int // of the last, by its number; -1: none
 	held     []map[string]any
+
+	filled int // of the last values, by the number of the first object; -1: none
+	slots  []string
+	fits   bool
 }
 
 // ObjectKind is a kind of object in a batch.
@@ -286,7 +291,7 @@ func (o *Object) String() string { return o.Kind + " " + o.Name }
 // Expand compiles the templates of a batch, and renders the first object and the last of each.
 // Errors name file, line and field.
 func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
-	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: -1}
+	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: -1, filled: -1}
 	for i := range b.Templates {
 		text := b.Templates[i].Text
 		if object := b.Templates[i].Object; object != nil {
@@ -321,6 +326,9 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 			return nil, err
 		}
 		o.count(i, first)
+		if err := o.shape(i); err != nil {
+			return nil, err
+		}
 	}
 	return o, nil
 }
@@ -402,13 +410,17 @@ func describe(manifest map[string]any) Object {
 	return o
 }
 
+// values are what template i is rendered with, and the turn of what it draws.
+func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
+	values = map[string]any{"Iteration": iteration, "Replica": replica, "JobName": o.batch.Name}
+	maps.Copy(values, o.batch.Vars)
+	maps.Copy(values, o.batch.Templates[i].Vars)
+	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
+}
+
 // render gives the documents of template i.
 func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
-	t := &o.batch.Templates[i]
-	values := map[string]any{"Iteration": iteration, "Replica": replica, "JobName": o.batch.Name}
-	maps.Copy(values, o.batch.Vars)
-	maps.Copy(values, t.Vars)
-	turn := uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
+	values, turn := o.values(i, iteration, replica)
 	all, err := o.templates[i].Documents(values, o.seed, turn)
 	if err != nil {
 		return nil, o.errorf(i, err)
@@ -507,6 +519,56 @@ func (o *Objects) At(n int) (Object, error) {
 	one.Namespace = iteration * o.batch.Namespaces / o.batch.Iterations
 	one.Placement, one.Place = o.batch.Placement, o.place(i, document)
 	return one, nil
+}
+
+// shape finds the shape of template i.
+func (o *Objects) shape(i int) error {
+	values, turn := o.values(i, 0, 1)
+	s, err := o.templates[i].NewShape(values, o.seed, turn)
+	if err != nil {
+		return o.errorf(i, err)
+	}
+	if s != nil && len(s.Documents) == o.documents[i] {
+		for d, document := range s.Documents {
+			if one, k := describe(document), o.kinds[o.kindOf[i][d]]; one.APIVersion != k.APIVersion || one.Kind != k.Kind {
+				s = nil // another kind of object each time
+				break
+			}
+		}
+		o.shapes = append(o.shapes, s)
+		return nil
+	}
+	o.shapes = append(o.shapes, nil)
+	return nil
+}
+
+// Outline is what the object of a number has in common with others, with slots for the rest, of which there are so many;
+// others with its key have the same. Nil: nothing is known.
+func (o *Objects) Outline(n int) (outline *Object, key [2]int, slots int) {
+	i, _, _, d := o.split(n)
+	s := o.shapes[i]
+	if s == nil {
+		return nil, key, 0
+	}
+	one := describe(s.Documents[d])
+	one.Placement, one.Place = o.batch.Placement, o.place(i, d)
+	return &one, [2]int{i, d}, s.Slots()
+}
+
+// Slots are the values for the slots of an object's outline, and its namespace. Not ok: At gives the object.
+func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
+	i, iteration, replica, document := o.split(n)
+	if o.shapes[i] == nil {
+		return nil, 0, false, nil
+	}
+	if first := n - document; o.filled != first {
+		values, turn := o.values(i, iteration, replica)
+		if o.slots, o.fits, err = o.templates[i].Values(o.shapes[i], values, o.seed, turn); err != nil {
+			return nil, 0, false, o.errorf(i, err)
+		}
+		o.filled = first
+	}
+	return o.slots, iteration * o.batch.Namespaces / o.batch.Iterations, o.fits, nil
 }
 
 // place is where a document of a template begins.

@@ -19,6 +19,7 @@ import (
 // Template is one text, of one or several YAML documents. It is for one goroutine.
 type Template struct {
 	parsed *template.Template
+	marked *template.Template // parsed, with marks around values
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
@@ -52,6 +53,9 @@ func Parse(text string) (*Template, error) {
 		return nil, readError(err)
 	}
 	t.parsed = parsed
+	if t.marked, err = mark(parsed); err != nil {
+		return nil, readError(err)
+	}
 	return t, nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func parse(t *testing.T, text string) *Template {
+func mustParse(t *testing.T, text string) *Template {
 	t.Helper()
 	tmpl, err := Parse(text)
 	if err != nil {
@@ -16,7 +16,7 @@ func parse(t *testing.T, text string) *Template {
 }
 
 func TestDocumentsOfATemplate(t *testing.T) {
-	tmpl := parse(t, `
+	tmpl := mustParse(t, `
 kind: A
 metadata: {name: "a-{{.Iteration}}-{{.Replica}}"}
 ---
@@ -43,7 +43,7 @@ spec: {n: {{$i}}, size: {{ default 3 $.size }}}
 }
 
 func TestLinesOfDocuments(t *testing.T) {
-	tmpl := parse(t, "\na: 1\n---\n\n---\n# b\nb: 1\n--- \nc: 1\n")
+	tmpl := mustParse(t, "\na: 1\n---\n\n---\n# b\nb: 1\n--- \nc: 1\n")
 	for document, line := range []int{2, 6, 9} {
 		if got := tmpl.Line(document); got != line {
 			t.Errorf("document %d begins in line %d, want %d", document, got, line)
@@ -52,7 +52,7 @@ func TestLinesOfDocuments(t *testing.T) {
 }
 
 func TestDrawsDependOnSeedAndTurn(t *testing.T) {
-	tmpl := parse(t, `{a: "{{randAlphaNum 12}}", b: "{{uuidv4}}", c: {{randInt 5 500000}}, d: "{{randBytes 9}}", e: "{{shuffle "abcdefghijklmnop"}}", f: "{{randNumeric 9}}", g: '{{randAlpha 9}}'}`)
+	tmpl := mustParse(t, `{a: "{{randAlphaNum 12}}", b: "{{uuidv4}}", c: {{randInt 5 500000}}, d: "{{randBytes 9}}", e: "{{shuffle "abcdefghijklmnop"}}", f: "{{randNumeric 9}}", g: '{{randAlpha 9}}'}`)
 	render := func(tmpl *Template, seed int64, turn uint64) map[string]any {
 		got, err := tmpl.Documents(nil, seed, turn)
 		if err != nil {
@@ -61,7 +61,7 @@ func TestDrawsDependOnSeedAndTurn(t *testing.T) {
 		return got[0]
 	}
 	first := render(tmpl, 7, 3)
-	if again := render(parse(t, tmpl.text), 7, 3); !reflect.DeepEqual(first, again) {
+	if again := render(mustParse(t, tmpl.text), 7, 3); !reflect.DeepEqual(first, again) {
 		t.Errorf("the same seed and turn give %v, then %v", first, again)
 	}
 	for _, other := range []map[string]any{render(tmpl, 8, 3), render(tmpl, 7, 4)} {

@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/internal/template"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -71,6 +72,7 @@ type operation struct {
 	template  *request.Template
 	kinds     []request.Kind
 	resources []objects.Resource
+	outlines  map[[2]int]*outline
 
 	rendered chan rendered
 	next     int // to be rendered
@@ -89,7 +91,7 @@ type rendered struct {
 func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 	var err error
 	o := &operation{
-		objects: all, target: t, rendered: make(chan rendered, ahead),
+		objects: all, target: t, rendered: make(chan rendered, ahead), outlines: map[[2]int]*outline{},
 		options: objects.Options{Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector, Tolerations: t.Tolerations},
 	}
 	for _, k := range all.Kinds() {
@@ -134,20 +136,68 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
+// outline is what objects of one document of a template have in common.
+type outline struct {
+	json  template.JSON
+	slots int // values; the namespace is one more
+}
+
+// outlineOf is that of object n; nil if it has none.
+func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
+	object, key, slots := o.objects.Outline(n)
+	if object == nil {
+		return nil, nil
+	}
+	if known, ok := o.outlines[key]; ok {
+		return known, nil
+	}
+	options := o.options
+	options.Namespaces = []string{template.Slot(slots)}
+	options.Complete(*object, r.Namespaced)
+	j, err := template.NewJSON(object.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", object.Place, err)
+	}
+	o.outlines[key] = &outline{j, slots}
+	return o.outlines[key], nil
+}
+
 func (o *operation) render() (rendered, error) {
-	object, err := o.objects.At(o.next)
+	n := o.next
+	r := o.resources[o.objects.KindAt(n)]
+	body, namespace, err := o.body(n, r)
 	if err != nil {
 		return rendered{}, err
 	}
-	r := o.resources[o.objects.KindAt(o.next)]
-	o.options.Complete(object, r.Namespaced)
-	body, err := json.Marshal(object.Manifest)
-	if err != nil {
-		return rendered{}, fmt.Errorf("%s: write %s as JSON: %w", object.Place, &object, err)
-	}
-	path := o.templates.Prefix() + r.Path(o.target.Namespaces[object.Namespace]) + "?fieldManager=stormglass"
 	o.next++
-	return rendered{int64(o.next - 1), path, body}, nil
+	return rendered{int64(n), o.templates.Prefix() + r.Path(o.target.Namespaces[namespace]) + "?fieldManager=stormglass", body}, nil
+}
+
+// body is the manifest of object n as JSON: its outline with its values where that is known, else rendered and read.
+func (o *operation) body(n int, r objects.Resource) (body []byte, namespace int, err error) {
+	common, err := o.outlineOf(n, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	if common != nil {
+		slots, namespace, ok, err := o.objects.Slots(n)
+		if err != nil {
+			return nil, 0, err
+		}
+		if ok {
+			values := append(slots[:len(slots):len(slots)], o.target.Namespaces[namespace])
+			return common.json.Append(nil, values), namespace, nil
+		}
+	}
+	object, err := o.objects.At(n)
+	if err != nil {
+		return nil, 0, err
+	}
+	o.options.Complete(object, r.Namespaced)
+	if body, err = json.Marshal(object.Manifest); err != nil {
+		return nil, 0, fmt.Errorf("%s: write %s as JSON: %w", object.Place, &object, err)
+	}
+	return body, object.Namespace, nil
 }
 
 // Background renders the objects ahead of their arrivals, and renews the identity.

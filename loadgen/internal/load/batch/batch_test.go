@@ -1,0 +1,97 @@
+package batch
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const shop = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: shop
+phases:
+  - name: fill
+    for: 10s
+    load:
+      - kind: objects
+        rate: 100/s
+        iterations: 6
+        namespaces: 3
+        vars: {size: 4}
+        templates:
+          - replicas: 3
+            text: |
+              apiVersion: apps/v1
+              kind: Deployment
+              metadata: {name: "d-{{.Iteration}}-{{.Replica}}", labels: {app: "{{.JobName}}"}}
+              spec: {replicas: {{.Replica}}, template: {spec: {containers: [{name: c, image: "i:{{.size}}"}], tolerations: [{key: a}]}}}
+              ---
+              apiVersion: v1
+              kind: ConfigMap
+              metadata: {name: "c-{{.Iteration}}-{{.Replica}}"}
+              data: {odd: "{{if eq .Replica 2}}two words{{else}}{{.Replica}}{{end}}", token: "{{randAlphaNum 20}}"}
+`
+
+// What is filled into the outline of a template is the object that reading its rendering gives.
+func TestBodiesAreTheObjects(t *testing.T) {
+	s, err := scenario.Parse("shop.yaml", []byte(shop), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.Loads()[0]
+	expand := func() *scenario.Objects {
+		all, err := s.Expand(scenario.PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	target := load.Target{
+		Config: &rest.Config{Host: "https://127.0.0.1:1"}, Namespaces: []string{"run", "run-1", "run-2"}, Labels: map[string]string{"run": "r1"},
+		NodeSelector: map[string]string{"run": "r1"}, Tolerations: []corev1.Toleration{{Key: "simulated", Operator: corev1.TolerationOpExists}},
+	}
+	o, err := newOperation(target, expand())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.resources = []objects.Resource{
+		{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Namespaced: true},
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespaced: true},
+	}
+	reference := expand()
+	outlined := 0
+	for n := range reference.Len() {
+		one, err := o.render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := reference.At(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.options.Complete(want, true)
+		text, err := json.Marshal(want.Manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, wanted any
+		if json.Unmarshal(one.body, &got) != nil || json.Unmarshal(text, &wanted) != nil || !reflect.DeepEqual(got, wanted) {
+			t.Errorf("object %d is\n%s\nand not\n%s", n, one.body, text)
+		}
+		if _, _, ok, _ := o.objects.Slots(n); ok {
+			outlined++
+		}
+	}
+	if outlined != 24 { // all but those of replica 2, whose text has another shape
+		t.Errorf("%d of %d objects were filled into outlines", outlined, reference.Len())
+	}
+}

@@ -1,0 +1,295 @@
+package template
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Marks around the value of an action in a rendering, and around a plain scalar with such values in a shape:
+// private-use characters.
+const (
+	beginValue, endValue   = "\ue000", "\ue001"
+	beginScalar, endScalar = "\ue002", "\ue003"
+)
+
+// Shape is what the renderings of a template have in common: its documents, with slots for the values of its actions.
+// Reading YAML costs five times as much as all else of a rendering.
+type Shape struct {
+	// Documents have the slots in their texts; Slot writes one.
+	Documents []map[string]any
+	// static is the text before, between and after the values.
+	static []string
+}
+
+// Slot is the text that stands for a value in a shape's document: of the rendering's values, or further ones.
+func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
+
+// Slots is how many values a rendering has.
+func (s *Shape) Slots() int { return len(s.static) - 1 }
+
+// NewShape renders the template and finds its shape. Nil: it has none, for lack of documents that are mappings without
+// aliases.
+func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
+	static, _, err := t.pieces(values, seed, turn)
+	if err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	for i, piece := range static {
+		if i > 0 {
+			text.WriteString(Slot(i - 1))
+		}
+		text.WriteString(piece)
+	}
+	s := &Shape{static: static}
+	for decoder := yaml.NewDecoder(strings.NewReader(text.String())); ; {
+		var node yaml.Node
+		if err := decoder.Decode(&node); err != nil {
+			break // at the end; one that is no YAML is told of when it is rendered
+		}
+		value, ok := shaped(&node)
+		if !ok {
+			return nil, nil
+		}
+		if document, ok := value.(map[string]any); ok {
+			s.Documents = append(s.Documents, document)
+		} else if value != nil {
+			return nil, nil
+		}
+	}
+	return s, nil
+}
+
+// shaped is the value of a node with its slots; false: it has none.
+func shaped(n *yaml.Node) (any, bool) {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return shaped(n.Content[0])
+	case yaml.MappingNode:
+		all := map[string]any{}
+		for i := 0; i < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			v, ok := shaped(value)
+			if !ok || key.Kind != yaml.ScalarNode || key.Tag != "!!str" {
+				return nil, false
+			}
+			all[key.Value] = v
+		}
+		return all, true
+	case yaml.SequenceNode:
+		all := make([]any, len(n.Content))
+		for i := range n.Content {
+			v, ok := shaped(n.Content[i])
+			if !ok {
+				return nil, false
+			}
+			all[i] = v
+		}
+		return all, true
+	case yaml.ScalarNode:
+		if strings.Contains(n.Value, beginValue) {
+			if n.Style == 0 { // plain: its type is that of the whole text
+				return beginScalar + n.Value + endScalar, true
+			}
+			return n.Value, n.Tag == "!!str"
+		}
+		var v any
+		err := n.Decode(&v)
+		return v, err == nil
+	}
+	return nil, false // an alias
+}
+
+// Values are those of another rendering of the template. Not ok: it has another shape, or a value that YAML or JSON may
+// read as more than text.
+func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
+	static, slots, err := t.pieces(values, seed, turn)
+	if err != nil || len(static) != len(s.static) {
+		return nil, false, err
+	}
+	for i := range static {
+		if static[i] != s.static[i] {
+			return nil, false, nil
+		}
+	}
+	for _, v := range slots {
+		if !simple(v) {
+			return nil, false, nil
+		}
+	}
+	return slots, true, nil
+}
+
+// simple reports whether a text means itself in YAML and JSON, within quotes or not, whatever is beside it.
+func simple(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '.' || c == '_' || c == '/') {
+			return false
+		}
+	}
+	return text != "" && text[0] != '-' && text[0] != '.' // they may begin a list, or end a document
+}
+
+// pieces renders the template and cuts it at the values of its actions.
+func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (static, dynamic []string, err error) {
+	t.source.Seed(uint64(seed), turn)
+	t.buffer.Reset()
+	if err := t.marked.Execute(&t.buffer, values); err != nil {
+		return nil, nil, readError(err)
+	}
+	text := t.buffer.String()
+	for {
+		before, after, found := strings.Cut(text, beginValue)
+		static = append(static, before)
+		if !found {
+			return static, dynamic, nil
+		}
+		value, rest, _ := strings.Cut(after, endValue)
+		dynamic, text = append(dynamic, value), rest
+	}
+}
+
+// mark makes a template of the same text whose actions have marks around their values.
+func mark(parsed *template.Template) (*template.Template, error) {
+	marked, err := parsed.Clone()
+	if err != nil {
+		return nil, err
+	}
+	marked.Funcs(template.FuncMap{"stormglassMark": func(v any) string { return beginValue + fmt.Sprint(v) + endValue }})
+	for _, t := range marked.Templates() {
+		if t.Tree != nil {
+			tree := t.Tree.Copy()
+			markAll(tree.Root)
+			if _, err := marked.AddParseTree(t.Name(), tree); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return marked, nil
+}
+
+func markAll(list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	for _, n := range list.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) == 0 {
+				n.Pipe.Cmds = append(n.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier("stormglassMark").SetPos(n.Pos)}})
+			}
+		case *parse.IfNode:
+			markAll(n.List)
+			markAll(n.ElseList)
+		case *parse.RangeNode:
+			markAll(n.List)
+			markAll(n.ElseList)
+		case *parse.WithNode:
+			markAll(n.List)
+			markAll(n.ElseList)
+		}
+	}
+}
+
+// JSON is a document of a shape as JSON, cut at its slots.
+type JSON []part
+
+// part is text and then the value of a slot, or a scalar made of further parts; the last has neither.
+type part struct {
+	text   []byte
+	slot   int // -1: none
+	scalar []part
+}
+
+// NewJSON compiles a document of a shape.
+func NewJSON(document map[string]any) (JSON, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
+		return nil, fmt.Errorf("write it as JSON: %w", err)
+	}
+	var all JSON
+	text := strings.TrimSuffix(b.String(), "\n")
+	for {
+		before, after, found := strings.Cut(text, `"`+beginScalar)
+		all = append(all, cut(before)...)
+		if !found {
+			return all, nil
+		}
+		scalar, rest, _ := strings.Cut(after, endScalar+`"`)
+		last := &all[len(all)-1]
+		last.scalar, text = cut(scalar), rest
+	}
+}
+
+// cut cuts text at its slots.
+func cut(text string) (all []part) {
+	for {
+		before, after, found := strings.Cut(text, beginValue)
+		if !found {
+			return append(all, part{text: []byte(before), slot: -1})
+		}
+		number, rest, _ := strings.Cut(after, endValue)
+		slot, _ := strconv.Atoi(number)
+		all, text = append(all, part{text: []byte(before), slot: slot}), rest
+	}
+}
+
+// Append appends the document with values in its slots, which are simple.
+func (j JSON) Append(b []byte, slots []string) []byte {
+	for i := range j {
+		p := &j[i]
+		b = append(b, p.text...)
+		switch {
+		case p.scalar != nil:
+			b = appendScalar(b, string(JSON(p.scalar).Append(nil, slots)))
+		case p.slot >= 0:
+			b = append(b, slots[p.slot]...)
+		}
+	}
+	return b
+}
+
+// words are the plain scalars of letters that mean something else than their text.
+var words = map[string]string{
+	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
+}
+
+// appendScalar appends a plain scalar of YAML as JSON.
+func appendScalar(b []byte, text string) []byte {
+	c := text[0]
+	switch letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'; {
+	case letter && words[text] != "":
+		return append(b, words[text]...)
+	case letter:
+		return append(append(append(b, '"'), text...), '"')
+	case wholeNumber(text):
+		return append(b, text...)
+	}
+	var v any
+	if yaml.Unmarshal([]byte(text), &v) == nil {
+		if data, err := json.Marshal(v); err == nil {
+			return append(b, data...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
+}
+
+// wholeNumber reports whether a text is a whole number as JSON writes it, that a float64 holds.
+func wholeNumber(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return len(text) <= 15 && (text[0] != '0' || len(text) == 1)
+}
