@@ -142,7 +142,7 @@ func refused(text, hint string, issues *cel.Issues) error {
 	case !strings.HasPrefix(msg, "undeclared reference"):
 		hint = ""
 	}
-	return fail(hint, "%q is no CEL: %s", text, msg)
+	return fail(hint, "%s is no CEL: %s", text, msg)
 }
 
 // references are the paths of fields that an expression reads of names it does not define itself, once each:

@@ -39,10 +39,10 @@ func Parse(text string, schema Schema) (*Condition, error) {
 		return nil, err
 	}
 	if len(x.counts) == 0 {
-		return nil, fail(setsHint, "%q is about no objects", text)
+		return nil, fail(setsHint, "%s is about no objects", text)
 	}
 	if rest, err = cel.ExprToString(root, info); err != nil {
-		return nil, fail("", "%q is no CEL: %v", text, err)
+		return nil, fail("", "%s is no CEL: %v", text, err)
 	}
 	var variables []cel.EnvOption
 	for i, v := range x.values {
@@ -124,7 +124,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		if text[m[6]:m[7]] != ")" {
 			length := closing(text[end:])
 			if length < 0 {
-				return "", fail("write a ) behind the expression", "%q does not end", text[m[0]:])
+				return "", fail("write a ) behind the expression", "%s does not end", text[m[0]:])
 			}
 			test := strings.TrimSpace(text[end : end+length])
 			var err error
