@@ -74,7 +74,7 @@ func (p *pings) Do(ctx context.Context) error {
 
 // onPlane runs a scenario on a control plane that runs already.
 func onPlane(text string, o loadgen.Options) result.Result {
-	s, err := scenario.Parse("own.yaml", []byte("{apiVersion: stormglass/v1alpha1, kind: Scenario, name: own,\n"+text+"}"), nil)
+	s, err := scenario.Parse("own.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: own\n"+text), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
