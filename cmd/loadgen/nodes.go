@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,6 +68,13 @@ Fidelity "kubelet" makes each request of a kubelet, over a connection of each no
 			fmt.Fprintf(cmd.OutOrStdout(), "%s; %d heartbeats, p99 %.1f ms, missed by us %d, by the server %d; %d pods started, %d stopped\n",
 				ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
 				nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
+			for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {
+				var parts []string
+				for _, event := range slices.Sorted(maps.Keys(nodes.PodLives[life])) {
+					parts = append(parts, fmt.Sprintf("%s %d", event, nodes.PodLives[life][event]))
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "pods with life %s: %s\n", life, strings.Join(parts, ", "))
+			}
 			return nil
 		},
 	}

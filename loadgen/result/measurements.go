@@ -203,6 +203,8 @@ type Nodes struct {
 	Reconnects     int64            `json:"reconnects"`       // watches resumed by resourceVersion
 	Relists        int64            `json:"relists"`          // watches that had to list again (410)
 	Errors         map[string]int64 `json:"errors,omitempty"` // as "patch pods/status 409"
+	// PodLives: what happened to pods with a life, by life and event, as "container_restarted"
+	PodLives map[string]map[string]int64 `json:"podLives,omitempty"`
 }
 
 // Generator is the generator's own cost and fitness.

@@ -26,6 +26,7 @@ func (s *Scenario) setDefaults() {
 	for i := range s.Objects {
 		s.Objects[i].setDefaults()
 	}
+	n.setPodLifeDefaults()
 	for _, l := range s.Loads() {
 		l.setDefaults()
 	}

@@ -236,9 +236,14 @@ type Nodes struct {
 	LeaseDuration Duration `yaml:"leaseDuration,omitempty" zero:"four times leaseRenew"`
 	StatusReport  Duration `yaml:"statusReport,omitempty" zero:"5m"` // interval of unchanged reports, default 5m
 	// PodStart: from seeing a bound pod to ready containers, without images; default 0s
-	PodStart     Spread `yaml:"podStart,omitempty"`
-	ImagePull    Spread `yaml:"imagePull,omitempty"`                // of an image new to the node, one after another; default 0s
-	RegisterRate Rate   `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
+	PodStart  Spread `yaml:"podStart,omitempty"`
+	ImagePull Spread `yaml:"imagePull,omitempty"` // of an image new to the node, one after another; default 0s
+	// PodLives: what happens to pods' containers, in order: the first that matches and is drawn;
+	// default: they run on, and those of Jobs complete after 10s
+	PodLives []PodLife `yaml:"podLives,omitempty"`
+	// MaxContainerRestartPeriod: the longest back-off of containers' restarts, default 5m
+	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`
+	RegisterRate              Rate     `yaml:"registerRate,omitempty" zero:"50/s"` // default 50/s
 }
 
 // NodesRelease is the release of the simulated kubelets.

@@ -65,6 +65,7 @@ func (v *validator) nodes() {
 	if n.StatusReport.D() < time.Second {
 		v.fail("nodes.statusReport", "at least 1s; a kubelet's is 5m", "%s is too short", n.StatusReport)
 	}
+	v.podLives()
 }
 
 func (v *validator) nodeSize(path, cpu, memory string, pods, devices int) {

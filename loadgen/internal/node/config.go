@@ -84,6 +84,8 @@ type plan struct {
 	shapes       []shape
 	shapeAt      []int // of each node, an index of shapes; nil: all are the first
 	leaseSeconds int32
+	// restartMost is the longest back-off of containers' restarts.
+	restartMost time.Duration
 	// podBits is log2 of the addresses of one node's pods.
 	podBits int
 }
@@ -126,6 +128,7 @@ func (c Config) validate() (*plan, error) {
 	if lease < s.LeaseRenew.D() {
 		fail("leaseDuration %s is shorter than leaseRenew %s", s.LeaseDuration, s.LeaseRenew)
 	}
+	p.restartMost = cmp.Or(s.MaxContainerRestartPeriod.D(), scenario.MaxRestartPeriod)
 	p.leaseSeconds = int32(max(1, (lease+time.Second-1)/time.Second))
 	if s.KubeProxy && s.Fidelity == Shared {
 		fail("kubeProxy needs fidelity %s or %s", Kubelet, Lean)

@@ -29,7 +29,8 @@
 //	GET, PATCH as its deletion is seen and as its    the same
 //	containers have stopped, then GET, DELETE with
 //	gracePeriodSeconds 0
-//	GET, PATCH as containers end by themselves       the same
+//	GET, PATCH as containers end by themselves,      the same
+//	restart, back off, or fail a probe
 //	POST events: (Pulling,) Pulled, Created,         the same, those of one moment together
 //	Started, Killing for each container
 //	POST and PATCH events of its Node                the same, with the run's labels
@@ -62,11 +63,11 @@
 //
 // Containers start when spec.podStart has passed, after their images were
 // pulled (spec.imagePull: once per node and image, one after the other); both
-// are drawn for each pod, and each node and image, from the seed. They end by
-// themselves where the pod's annotations say so (stormglass.dev/exit-after: 3s,
-// stormglass.dev/exit-code: "1"), and stop at once when their pod is deleted,
-// within whatever grace it has. Probes always succeed; readiness gates are
-// honoured.
+// are drawn for each pod, and each node and image, from the seed. They run on,
+// and stop at once when their pod is deleted; probes succeed; readiness gates are
+// honoured. A pod with a life (spec.podLives, docs/reference/pod-lives.md) has a
+// lifecycle, which ends and restarts its containers, fails its probes and image
+// pulls, and evicts it. Pods of Jobs without one complete after 10 s.
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than

@@ -200,7 +200,7 @@ func (k *kubelet) reported(life *life) {
 }
 
 func (k *kubelet) reportShutdown(life *life, try int) {
-	body, err := readyPatch(life.clock.Now(), notReady("node is shutting down"))
+	body, err := k.readyPatch(life.clock.Now(), notReady("node is shutting down"))
 	if err == nil {
 		err = k.patchStatus(life, body)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/stormglass/stormglass/internal/kubeletapi"
@@ -55,6 +56,7 @@ type kubelet struct {
 	listing   uint32
 	reports   int           // of a shutdown that are still to be made
 	isolated  chan struct{} // nil: its API is reached
+	pressures map[corev1.NodeConditionType]*pressure
 	used      cpuTime
 	counters  map[string]cpuCounter // of containers, by the pod's UID and the name
 }
@@ -73,6 +75,9 @@ func (k *kubelet) clear() {
 		if p.state == running {
 			k.ledger.podsRunning.Add(-1)
 		}
+		if p.lifecycle != nil {
+			p.lifecycle.cancel()
+		}
 	}
 	k.pods, k.objects = map[types.UID]*pod{}, map[objectRef]*objectWatch{}
 	k.ips = addresses{prefix: k.plan.podCIDR(k.index)}
@@ -83,7 +88,7 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	life := newLife(parent, k.plan.clock, k.fleet.workers, k.ledger, rng)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.life, k.state, k.settled, k.mending = life, up, false, false
+	k.life, k.state, k.settled, k.mending, k.pressures = life, up, false, false, nil
 	return life
 }
 

@@ -29,9 +29,11 @@ type ledger struct {
 	seconds   prometheus.Histogram
 	samples   *samples.Streams
 	requests  *prometheus.CounterVec
+	lives     *prometheus.CounterVec
 
-	mu     sync.Mutex
-	errors map[string]int64
+	mu       sync.Mutex
+	errors   map[string]int64
+	podLives map[string]map[string]int64
 }
 
 func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, error) {
@@ -47,6 +49,9 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stormglass_node_requests_total", Help: "Requests of the simulated nodes, by answer.",
 		}, []string{"verb", "resource", "code"}),
+		lives: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stormglass_node_pod_life_events_total", Help: "What happened to pods with a life (nodes.podLives), by life and event.",
+		}, []string{"life", "event"}),
 	}
 	if r == nil {
 		return l, nil
@@ -73,7 +78,7 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		counter("stormglass_node_heartbeats_delayed_total", "Lease renewals begun over 5% of the interval later after the one before than they should.", "", "", &l.delayed),
 		counter(restarts, restartsHelp, "kind", "reconnect", &l.reconnects),
 		counter(restarts, restartsHelp, "kind", "relist", &l.relists),
-		l.seconds, l.requests,
+		l.seconds, l.requests, l.lives,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register the nodes' metrics: %w", err)
@@ -92,6 +97,20 @@ func (l *ledger) request(verb, resource, code string) {
 	l.mu.Lock()
 	l.errors[verb+" "+resource+" "+code]++
 	l.mu.Unlock()
+}
+
+// lived counts what happened to a pod with a life.
+func (l *ledger) lived(life, event string) {
+	l.lives.WithLabelValues(life, event).Inc()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.podLives[life] == nil {
+		if l.podLives == nil {
+			l.podLives = map[string]map[string]int64{}
+		}
+		l.podLives[life] = map[string]int64{}
+	}
+	l.podLives[life][event]++
 }
 
 // renewed counts an acknowledged renewal. The latency goes first, so that a reader of the count finds it.
@@ -125,11 +144,18 @@ func (l *ledger) watchClosed() { l.watches.Add(-1) }
 func (l *ledger) results() result.Nodes {
 	l.mu.Lock()
 	errs := maps.Clone(l.errors)
+	var lives map[string]map[string]int64
+	for life, events := range l.podLives {
+		if lives == nil {
+			lives = map[string]map[string]int64{}
+		}
+		lives[life] = maps.Clone(events)
+	}
 	l.mu.Unlock()
 	return result.Nodes{
 		Heartbeats: l.heartbeats.Load(), MissedByGenerator: l.missedHere.Load(), MissedByServer: l.missedThere.Load(), Delayed: l.delayed.Load(),
 		Heartbeat: l.heartbeat.Latency(), StatusWrites: l.statusWrites.Load(),
 		PodsStarted: l.podsStarted.Load(), PodsStopped: l.podsStopped.Load(),
-		Watches: l.watchesPeak.Load(), Reconnects: l.reconnects.Load(), Relists: l.relists.Load(), Errors: errs,
+		Watches: l.watchesPeak.Load(), Reconnects: l.reconnects.Load(), Relists: l.relists.Load(), Errors: errs, PodLives: lives,
 	}
 }

@@ -109,9 +109,9 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch makes a node Ready, or not, whatever its conditions were.
-func readyPatch(now time.Time, r readiness) ([]byte, error) {
-	return nodeStatusPatch(nodeConditions(now, r))
+// readyPatch makes the node Ready, or not, whatever its conditions were.
+func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
+	return nodeStatusPatch(k.conditionsNow(now, r))
 }
 
 // heartbeatPatch is a kubelet's report of unchanged conditions: the new times only.
@@ -178,7 +178,7 @@ func (k *kubelet) sawNode(ready bool) {
 }
 
 func (k *kubelet) mend(life *life) {
-	body, err := readyPatch(life.clock.Now(), isReadyNow())
+	body, err := k.readyPatch(life.clock.Now(), isReadyNow())
 	if err == nil {
 		err = k.patchStatus(life, body)
 	}

@@ -35,7 +35,8 @@ const (
 type podState uint8
 
 const (
-	starting podState = iota
+	starting   podState = iota
+	backingOff          // no container runs: a lifecycle starts them again
 	running
 	stopping
 	ended // phase Succeeded or Failed: nothing is left to do
@@ -52,7 +53,8 @@ type pod struct {
 	counted         bool   // as started
 	listing         uint32 // the last listing it was seen in
 	refs            []objectRef
-	object          []byte // as last seen
+	object          []byte     // as last seen
+	lifecycle       *lifecycle // nil: the containers start and run on
 	// overtaken is the pod as another client changed it while our status was on its way.
 	overtaken []byte
 }
@@ -79,6 +81,10 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 		p = k.admit(object, v)
 	case v.Deleting && p.state < stopping: // the server itself removes one that has ended
 		k.stop(p, object)
+	case p.lifecycle != nil && v.Deleting && p.state == ended:
+		p.lifecycle.sawDeletion(object)
+	case p.lifecycle != nil:
+		p.lifecycle.saw(object, v)
 	case p.state == running && string(v.ready) != "True" && number(string(v.ResourceVersion)) > p.version:
 		// The node lifecycle controller changes the status on a node it takes for dead.
 		k.repair(p, object)
@@ -119,7 +125,11 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	case k.state == shuttingDown:
 		p.state = ended
 		k.reject(p, spec)
+	case len(k.pressures) > 0 && spec.Status.Phase != corev1.PodRunning && k.refused(p, spec):
 	default:
+		if of := k.plan.lifeOf(spec); of != nil {
+			p.lifecycle = k.newLifecycle(p, spec, of)
+		}
 		k.reference(p, spec)
 		if !k.adopt(p, spec) {
 			k.begins(p, spec)
@@ -140,12 +150,15 @@ func (k *kubelet) adopt(p *pod, spec *corev1.Pod) bool {
 		}
 		p.ip = ip
 	}
+	if p.lifecycle != nil {
+		p.lifecycle.adopt()
+		return true
+	}
 	p.state, p.counted = running, true
 	k.ledger.podsRunning.Add(1)
 	if !isReady(spec) {
 		k.report(k.life, p, spec)
 	}
-	k.exits(k.life, p, spec)
 	return true
 }
 
@@ -171,6 +184,10 @@ func (k *kubelet) stop(p *pod, object []byte) {
 }
 
 func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
+	if p.lifecycle != nil {
+		p.lifecycle.terminate(spec)
+		return
+	}
 	if p.state == running {
 		k.ledger.podsRunning.Add(-1)
 	}
@@ -186,7 +203,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 		k.write(life, func() { k.remove(life, p, 0) })
 		return
 	}
-	k.write(life, func() { k.terminate(life, p, spec, 0) })
+	k.write(life, func() { k.terminate(life, p, spec, terminatedStatus(spec, life.clock.Now()), 0) })
 }
 
 // writeStopping reports that a pod's deletion was seen. It is not retried: the next report says it too.
@@ -200,17 +217,17 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 }
 
-// terminate reports a pod's containers as ended, at once within any grace period, and then removes the pod.
-func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, failures int) {
+// terminate reports that a pod's containers have ended, and then removes the pod.
+func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
 	}
-	_, err := k.patchPodStatus(life.ctx, p, terminatedStatus(spec, life.clock.Now()))
+	_, err := k.patchPodStatus(life.ctx, p, status)
 	switch {
 	case err == nil:
 		k.unmount(life, p, spec, func() { k.remove(life, p, 0) })
 	case !gone(err):
-		k.retry(life, failures, func() { k.terminate(life, p, spec, failures+1) })
+		k.retry(life, failures, func() { k.terminate(life, p, spec, status, failures+1) })
 	}
 }
 
@@ -268,6 +285,9 @@ func (k *kubelet) forget(p *pod) {
 		k.ips.release(p.ip)
 	}
 	k.dereference(p)
+	if p.lifecycle != nil {
+		p.lifecycle.cancel()
+	}
 	if p.state == running { // deleted with no grace: its end was not ours
 		k.ledger.podsRunning.Add(-1)
 		k.ledger.podsStopped.Add(1)
@@ -286,7 +306,7 @@ func (k *kubelet) write(life *life, job func()) {
 
 // patchPodStatus returns the pod's new resourceVersion.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
-	body, err := statusPatch(p.uid, status)
+	body, err := wholeStatusPatch(p.uid, status)
 	if err != nil {
 		return 0, err
 	}

@@ -55,6 +55,10 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 		if !k.in(p, starting) {
 			return
 		}
+		if p.lifecycle != nil {
+			p.lifecycle.begin(spec, pulled)
+			return
+		}
 		k.announceEvents(life, spec, startEvents(spec, pulled))
 		k.writeSteps(life, p, startSteps(spec))
 		k.report(life, p, spec)
@@ -148,7 +152,6 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	if p.state == starting && k.pods[p.uid] == p {
 		p.state = running
 		k.ledger.podsRunning.Add(1)
-		k.exits(life, p, spec)
 	}
 	overtaken := p.overtaken
 	p.overtaken = nil

@@ -29,6 +29,35 @@ func statusPatch(uid types.UID, status any) ([]byte, error) {
 	return body, nil
 }
 
+// wholeStatusPatch is a statusPatch that also removes what conditions do not say any more.
+func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
+	type condition struct {
+		Type               corev1.PodConditionType `json:"type"`
+		Status             corev1.ConditionStatus  `json:"status"`
+		ObservedGeneration int64                   `json:"observedGeneration,omitempty"`
+		LastTransitionTime metav1.Time             `json:"lastTransitionTime"`
+		Reason             *string                 `json:"reason"`
+		Message            *string                 `json:"message"`
+	}
+	orNull := func(s *string) *string {
+		if *s == "" {
+			return nil
+		}
+		return s
+	}
+	whole := struct {
+		*corev1.PodStatus
+		Conditions []condition `json:"conditions,omitempty"`
+	}{PodStatus: status}
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		whole.Conditions = append(whole.Conditions, condition{
+			c.Type, c.Status, c.ObservedGeneration, c.LastTransitionTime, orNull(&c.Reason), orNull(&c.Message),
+		})
+	}
+	return statusPatch(uid, whole)
+}
+
 // sandboxPatch says that a pod's sandbox is there.
 func sandboxPatch(uid types.UID, now time.Time) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"conditions": []map[string]any{{

@@ -107,7 +107,7 @@ func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 		if k.start%lateEvery == 0 {
 			k.look(life, "nodes", nodes+"/"+k.name)
 		}
-		body, err := readyPatch(life.clock.Now(), notReady("simulated kubelet is starting"))
+		body, err := k.readyPatch(life.clock.Now(), notReady("simulated kubelet is starting"))
 		if err == nil {
 			err = k.patchStatus(life, body)
 		}
@@ -126,7 +126,7 @@ func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	if err := k.createCSINode(life, owner); err != nil {
 		return err
 	}
-	body, err := readyPatch(life.clock.Now(), isReadyNow())
+	body, err := k.readyPatch(life.clock.Now(), isReadyNow())
 	if err != nil {
 		return err
 	}

@@ -271,7 +271,13 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		var n *corev1.Node
 		s.update(func() {
 			n = s.nodes[parts[len(parts)-2]].DeepCopy()
-			n.Status.Conditions = patch.Status.Conditions
+			for _, c := range patch.Status.Conditions { // a strategic merge, by type
+				if at := slices.IndexFunc(n.Status.Conditions, func(old corev1.NodeCondition) bool { return old.Type == c.Type }); at >= 0 {
+					n.Status.Conditions[at] = c
+				} else {
+					n.Status.Conditions = append(n.Status.Conditions, c)
+				}
+			}
 			s.nodes[n.Name] = n
 		})
 		reply(w, 200, "v1", "Node", n)

@@ -1,0 +1,272 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Events of lives, as stormglass_node_pod_life_events_total counts them.
+const (
+	lifeBegan           = "began"
+	lifeImagePullFailed = "image_pull_failed"
+	lifeInitFailed      = "init_container_failed"
+	lifeCompleted       = "container_completed"
+	lifeFailed          = "container_failed"
+	lifeOOMKilled       = "container_oom_killed"
+	lifeRestarted       = "container_restarted"
+	lifeReadinessFailed = "readiness_failed"
+	lifeLivenessFailed  = "liveness_failed"
+	lifeStopTimedOut    = "grace_period_exceeded"
+	lifeEvicted         = "evicted"
+	lifeRejected        = "rejected"
+)
+
+// never is a time that stands for no end.
+const never = 24 * time.Hour
+
+// killed is the exit code of a container that got SIGKILL.
+const killed = 128 + 9
+
+// lifecycle moves a pod with a life through its stages: it decides by timers and draws, and reports each change as a
+// kubelet's status manager does. All is guarded by the kubelet's mu, which methods are called with unless they say
+// otherwise.
+type lifecycle struct {
+	k     *kubelet
+	life  *life // the node's
+	p     *pod
+	of    *scenario.PodLife
+	model podModel
+	// timers by what they are for: one that is set again replaces the one before.
+	timers map[timerKey]clock.Timer
+	events eventLog
+	// unposted are Events of this moment, encoded.
+	unposted [][]byte
+
+	pullsFailed    int
+	version, acked uint64 // of statuses
+	ready          bool   // as last rendered
+	seenVersion    uint64 // resourceVersion of the last event of the watch
+	seenReady      bool
+	ran            bool // a regular container has started
+	mayBeEvicted   bool // its timer was set
+	ended          bool // its phase is Succeeded or Failed
+	done           bool // the final status is acknowledged
+	deleted        bool // gracefully, before its end was reported
+}
+
+type stage uint8
+
+const (
+	pulls stage = iota
+	backsOff
+	starts
+	becomesReady
+	failsReadiness
+	failsLiveness
+	ends
+	evicts
+)
+
+type timerKey struct {
+	container int // -1: the pod
+	stage     stage
+}
+
+func (k *kubelet) newLifecycle(p *pod, spec *corev1.Pod, of *scenario.PodLife) *lifecycle {
+	l := &lifecycle{k: k, life: k.life, p: p, of: of, model: newPodModel(spec), timers: map[timerKey]clock.Timer{}}
+	l.count(lifeBegan)
+	return l
+}
+
+func (l *lifecycle) count(what string) { l.k.ledger.lived(l.of.Name, what) }
+
+// begin starts the pod's first container. It is called without mu.
+func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
+	k := l.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.pods[l.p.uid] != l.p || l.p.state != starting {
+		return
+	}
+	if !l.p.ip.IsValid() && !l.p.hostNetwork {
+		ip, ok := k.ips.take()
+		if !ok {
+			k.plan.Log("node %s: no pod address is left for %s/%s", k.name, l.p.namespace, l.p.name)
+			l.life.after(podBackoffMax, func() { l.begin(spec, pulled) })
+			return
+		}
+		l.p.ip = ip
+	}
+	l.model.pod.Status.StartTime = spec.Status.StartTime
+	if l.model.pod.Status.StartTime == nil {
+		at := metav1.NewTime(l.now())
+		l.model.pod.Status.StartTime = &at
+	}
+	for i := range l.model.containers {
+		l.model.containers[i].pulled = pulled[i]
+	}
+	l.initialize(0)
+}
+
+// initialize runs the init containers from the i-th on, one after another, and then the others.
+func (l *lifecycle) initialize(i int) {
+	if i == len(l.model.pod.Spec.InitContainers) {
+		l.pull()
+		return
+	}
+	l.launch(i)
+	if l.model.containers[i].kind == sidecar {
+		l.initialize(i + 1)
+	}
+}
+
+// wait makes a container one that waits to be started.
+func (l *lifecycle) wait(c *containerState, reason, message string) {
+	if c.state.Terminated != nil {
+		c.last = c.state.Terminated
+	}
+	c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+// concerns reports whether the life happens to a container.
+func (l *lifecycle) concerns(c *containerState) bool {
+	if l.of.Container != "" {
+		return c.spec.Name == l.of.Container
+	}
+	return c.kind == regular
+}
+
+// launch starts containers.
+func (l *lifecycle) launch(which ...int) {
+	at := metav1.NewTime(l.now())
+	for _, i := range which {
+		c := &l.model.containers[i]
+		if c.state.Terminated != nil {
+			c.last = c.state.Terminated
+		}
+		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+		c.started, c.ready = true, c.kind == sidecar
+		if c.kind == regular {
+			l.ran = true
+			c.started = c.spec.StartupProbe == nil
+		}
+		present := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.spec.Image)
+		if c.pulled {
+			present = fmt.Sprintf("Successfully pulled image %q", c.spec.Image)
+			c.pulled = false
+		}
+		l.announce(c, corev1.EventTypeNormal, "Pulled", present)
+		l.announce(c, corev1.EventTypeNormal, "Created", "Container created")
+		l.announce(c, corev1.EventTypeNormal, "Started", "Container started")
+	}
+	l.settle()
+	l.probe(which)
+	for _, i := range which {
+		l.arm(i, 0)
+	}
+	if l.ran && !l.mayBeEvicted {
+		l.armEviction(0)
+	}
+}
+
+// arm sets the timers of a container that has run for some time.
+func (l *lifecycle) arm(i int, ran time.Duration) {
+	c := &l.model.containers[i]
+	if c.kind == initial {
+		code, reason := l.outcome(c, l.of.Init)
+		l.afterOrNow(timerKey{i, ends}, l.drawn(l.of.Init.RunFor, i, "init")-ran, func() { l.end(i, code, reason) })
+		return
+	}
+	if !l.concerns(c) {
+		return
+	}
+	switch {
+	case c.kind == regular && !c.ready:
+		l.after(timerKey{i, becomesReady}, l.drawn(l.of.ReadyAfter, i, "ready")-ran, func() { l.becomeReady(i) })
+	case c.kind == regular:
+		l.armReadiness(i)
+	}
+	if d := l.drawn(l.of.LivenessFailsAfter, i, "liveness"); d > 0 && !l.healed(c) {
+		l.after(timerKey{i, failsLiveness}, d-ran, func() { l.failLiveness(i) })
+	}
+	if d := l.drawn(l.of.RunFor, i, "run"); d > 0 && !(l.healed(c) && l.model.restarts(c, 0)) {
+		code, reason := l.outcome(c, l.of.ContainerRun)
+		l.after(timerKey{i, ends}, d-ran, func() { l.end(i, code, reason) })
+	}
+}
+
+// healed reports whether a container has had all its failures.
+func (l *lifecycle) healed(c *containerState) bool {
+	return l.of.Failures > 0 && c.failures >= l.of.Failures
+}
+
+// outcome is how a container's run ends.
+func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
+	if run.Failures > 0 && c.failures >= run.Failures {
+		return 0, ""
+	}
+	return int32(run.Code()), run.Reason
+}
+
+// drawn returns a time of a container's present run, of the pod with i -1; 0 for the zero spread.
+func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
+	if s == (scenario.Spread{}) {
+		return 0
+	}
+	name, run := "", 0
+	if i >= 0 {
+		name, run = l.model.containers[i].spec.Name, int(l.model.containers[i].restarts)
+	}
+	return s.At(draw(l.k.plan.Seed, "pod life", l.p.namespace, l.p.name, name, what, strconv.Itoa(run)))
+}
+
+func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
+
+// after calls f with mu held when d has passed, unless by then the timer is stopped or set again, or the pod has ended
+// or is being deleted.
+func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
+	l.stop(key)
+	var timer clock.Timer
+	timer = l.life.after(max(d, 1), func() {
+		l.k.mu.Lock()
+		defer l.k.mu.Unlock()
+		if l.timers[key] != timer { // it was stopped as it fired
+			return
+		}
+		delete(l.timers, key)
+		if l.k.pods[l.p.uid] == l.p && l.p.state < stopping {
+			f()
+		}
+	})
+	l.timers[key] = timer
+}
+
+// afterOrNow is after, but for times that have passed.
+func (l *lifecycle) afterOrNow(key timerKey, d time.Duration, f func()) {
+	if d <= 0 {
+		f()
+		return
+	}
+	l.after(key, d, f)
+}
+
+func (l *lifecycle) stop(key timerKey) {
+	if t := l.timers[key]; t != nil {
+		t.Stop()
+	}
+	delete(l.timers, key)
+}
+
+// cancel ends all that is to come.
+func (l *lifecycle) cancel() {
+	for key := range l.timers {
+		l.stop(key)
+	}
+}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"fmt"
+	"time"
+)
+
+// announce posts an Event of a container, or counts it up where it is the same again.
+func (l *lifecycle) announce(c *containerState, kind, reason, message string) {
+	l.announcePod(c.field+"{"+c.spec.Name+"}", kind, reason, message)
+}
+
+func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
+	k := l.k
+	if !k.plan.postsEvents() {
+		return
+	}
+	now := l.now()
+	name, count := l.events.observe(fieldPath+"\x00"+reason+"\x00"+message, now)
+	if count == 0 {
+		return
+	}
+	namespace := l.p.namespace
+	if count > 1 {
+		first := *name
+		patch := fmt.Appendf(nil, `{"count":%d,"lastTimestamp":%q}`, count, now.UTC().Format(time.RFC3339))
+		k.late(l.life, func() {
+			l.life.events.add(func() {
+				_, _ = k.link.do(l.life.ctx, call{ // counted
+					verb: "patch", resource: "events", path: "/api/v1/namespaces/" + namespace + "/events/" + first, body: patch,
+				})
+			})
+		})
+		return
+	}
+	ref := referenceTo(l.model.pod)
+	ref.FieldPath = fieldPath
+	// One instant must not name two.
+	called, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(l.events.posted)), kind, reason, message)
+	if err != nil {
+		k.plan.Log("node %s: %v", k.name, err)
+		return
+	}
+	*name = called
+	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // those of one moment are posted together
+		return
+	}
+	k.late(l.life, func() {
+		l.life.events.add(func() {
+			k.mu.Lock()
+			bodies := l.unposted
+			l.unposted = nil
+			k.mu.Unlock()
+			k.postEvents(l.life, namespace, bodies, 1)
+		})
+	})
+}
+
+// Limits of a kubelet's Events of one object (client-go's tools/record).
+const (
+	eventBurst  = 25
+	eventRefill = 5 * time.Minute
+)
+
+// eventLog decides what becomes of a pod's Events, as client-go's event correlator does: the same one again counts up
+// the first, and past a burst all but one each five minutes are dropped.
+type eventLog struct {
+	seen    map[string]*loggedEvent
+	posted  int
+	used    float64 // of the burst
+	updated time.Time
+}
+
+type loggedEvent struct {
+	name  string
+	count int
+}
+
+// observe returns how often an Event was observed, 0 where it is dropped, and where its name is kept.
+func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
+	if e.seen == nil {
+		e.seen = map[string]*loggedEvent{}
+	}
+	if !e.updated.IsZero() {
+		e.used = max(0, e.used-now.Sub(e.updated).Seconds()/eventRefill.Seconds())
+	}
+	e.updated = now
+	one := e.seen[key]
+	if one == nil {
+		one = &loggedEvent{}
+		e.seen[key] = one
+	}
+	one.count++
+	if e.used+1 > eventBurst {
+		return nil, 0
+	}
+	e.used++
+	if one.name == "" && one.count > 1 { // the first was dropped
+		one.count = 1
+	}
+	if one.count == 1 {
+		e.posted++
+	}
+	return &one.name, one.count
+}

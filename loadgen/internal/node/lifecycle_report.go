@@ -1,0 +1,147 @@
+package node
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// settle makes the pod's state that of its containers, from when it is acknowledged that they run.
+func (l *lifecycle) settle() {
+	if !l.p.counted {
+		return
+	}
+	runs := false
+	for i := range l.model.containers {
+		c := &l.model.containers[i]
+		runs = runs || c.kind == regular && c.state.Running != nil
+	}
+	if runs {
+		l.become(running)
+	} else {
+		l.become(backingOff)
+	}
+}
+
+// become changes the pod's state.
+func (l *lifecycle) become(s podState) {
+	switch {
+	case s == running && l.p.state != running:
+		l.k.ledger.podsRunning.Add(1)
+	case s != running && l.p.state == running:
+		l.k.ledger.podsRunning.Add(-1)
+	}
+	l.p.state = s
+}
+
+// render is the present status.
+func (l *lifecycle) render() *corev1.PodStatus {
+	s := l.model.status(l.p.ip, l.k.hostIP, l.now())
+	l.ready = isReady(l.model.pod)
+	return s
+}
+
+// report queues the present status. With every request of a kubelet each is written, else only the newest: what has no
+// time between is no news.
+func (l *lifecycle) report() {
+	l.version++
+	version, status := l.version, l.render()
+	l.k.write(l.life, func() { l.write(version, status, 0) })
+}
+
+// write is called without mu.
+func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int) {
+	k := l.k
+	k.mu.Lock()
+	there := k.pods[l.p.uid] == l.p && (l.p.state < stopping || l.p.state == ended && l.ended)
+	old := version < l.version && (failures > 0 || !k.plan.everyRequest())
+	k.mu.Unlock()
+	if !there || old {
+		return
+	}
+	at, err := k.patchPodStatus(l.life.ctx, l.p, status)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case gone(err): // the watch tells, or has told
+	case err != nil && version == l.version:
+		k.retry(l.life, failures, func() { l.write(version, status, failures+1) })
+	case err == nil:
+		l.p.version, l.acked = at, version
+		if l.ran && !l.p.counted {
+			l.p.counted = true
+			k.ledger.podsStarted.Add(1)
+			if l.p.state == starting {
+				l.settle()
+			}
+		}
+		l.check()
+	}
+}
+
+// saw takes in the pod as the watch brings it.
+func (l *lifecycle) saw(object []byte, v view) {
+	if l.p.state >= stopping {
+		return
+	}
+	l.seenVersion, l.seenReady = number(string(v.ResourceVersion)), string(v.ready) == "True"
+	if len(l.model.pod.Spec.ReadinessGates) > 0 {
+		if spec := l.k.decodePod(object); spec != nil {
+			open := gatesOpen(l.model.pod)
+			start := l.model.pod.Status.StartTime
+			l.model.take(spec)
+			l.model.pod.Status.StartTime = start
+			if gatesOpen(spec) != open && l.version > 0 {
+				l.report()
+				return
+			}
+		}
+	}
+	l.check()
+}
+
+// check reports anew what another client has changed: the node lifecycle controller makes the pods of a node not Ready
+// that it takes for dead.
+func (l *lifecycle) check() {
+	if l.version > 0 && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
+		l.report()
+	}
+}
+
+// adopt takes over a pod that ran before the kubelet started. Its back-offs are forgotten, as a kubelet forgets them.
+func (l *lifecycle) adopt() {
+	pod := l.model.pod
+	l.ran, l.p.counted = true, true
+	for i := range l.model.containers {
+		c := &l.model.containers[i]
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if s.Name == c.spec.Name {
+				c.state, c.last, c.restarts, c.ready = s.State, s.LastTerminationState.Terminated, s.RestartCount, s.Ready
+				c.started = s.Started != nil && *s.Started
+			}
+		}
+		c.failures = int(c.restarts)
+	}
+	l.settle()
+	wasReady := isReady(pod)
+	if l.render(); l.ready != wasReady {
+		l.report()
+	}
+	now := l.now()
+	for i := range l.model.containers {
+		c := &l.model.containers[i]
+		switch exited := c.exited(); {
+		case c.state.Running != nil:
+			l.arm(i, max(0, now.Sub(c.state.Running.StartedAt.Time)))
+		case exited != nil && c.kind != initial && l.model.restarts(c, exited.ExitCode):
+			l.restart(i)
+		}
+	}
+	if finished(l.model.phase()) {
+		l.finish()
+		return
+	}
+	if since := pod.Status.StartTime; since != nil {
+		l.armEviction(now.Sub(since.Time))
+	}
+}

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// The annotations of a pod whose containers end by themselves: how long after their start, as "3s", and with which
+// code, 0 without. They stand above the pod's life.
+const (
+	exitAfter = "stormglass.dev/exit-after"
+	exitCode  = "stormglass.dev/exit-code"
+)
+
+// jobRunFor is how long the pod of a Job runs that has no life.
+const jobRunFor = 10 * time.Second
+
+// Names of the lives that no scenario describes.
+const (
+	annotatedLife = "annotated"
+	jobLife       = "job"
+)
+
+// lifeOf returns the life of a pod, nil where its containers start and run on. It depends on the seed, the pod's
+// namespace and name, its labels, annotations and owner only.
+func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
+	of := p.drawLife(pod)
+	after, err := time.ParseDuration(pod.Annotations[exitAfter])
+	if err != nil || after < 0 {
+		if of == nil && ownerKind(pod) == scenario.Job {
+			return &scenario.PodLife{Name: jobLife, ContainerRun: scenario.ContainerRun{RunFor: always(jobRunFor)}}
+		}
+		return of
+	}
+	annotated := scenario.PodLife{Name: annotatedLife}
+	if of != nil {
+		annotated = *of
+	}
+	annotated.RunFor = always(max(after, 1)) // 0 is no end
+	if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
+		annotated.ExitCode, annotated.Reason = int(code), ""
+	}
+	return &annotated
+}
+
+// drawLife returns the life of the scenario that a pod has. The shares of lives that match the same pod add up.
+func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
+	lives := p.Spec.PodLives
+	if len(lives) == 0 {
+		return nil
+	}
+	if name, ok := pod.Annotations[scenario.PodLifeAnnotation]; ok {
+		for i := range lives {
+			if lives[i].Name == name {
+				return &lives[i]
+			}
+		}
+	}
+	drawn, taken := -1.0, 0.0
+	for i := range lives {
+		l := &lives[i]
+		switch {
+		case !matches(l.Match, pod):
+			continue
+		case l.Share == nil:
+			return l
+		case drawn < 0:
+			drawn = draw(p.Seed, "pod life", pod.Namespace, pod.Name)
+		}
+		if taken += l.Share.Value; drawn < taken {
+			return l
+		}
+	}
+	return nil
+}
+
+func matches(m scenario.PodMatch, pod *corev1.Pod) bool {
+	return (m.Namespace == "" || m.Namespace == pod.Namespace) && (m.Owner == "" || m.Owner == ownerKind(pod)) &&
+		contains(pod.Labels, m.Labels) && contains(pod.Annotations, m.Annotations)
+}
+
+func contains(all, some map[string]string) bool {
+	for key, value := range some {
+		if got, ok := all[key]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+func ownerKind(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return owner.Kind
+	}
+	return ""
+}
+
+func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
+
+// Waits of a kubelet 1.37 between attempts at a container or an image (pkg/kubelet/kubelet.go,
+// client-go's util/flowcontrol).
+const (
+	backOffFirst   = 10 * time.Second
+	backOffReset   = 10 * time.Minute // after so long a run
+	imageBackOff   = 5 * time.Minute  // at most
+	resyncInterval = time.Minute
+	// noticed is about the time until a kubelet's next look at a pod whose container has ended (pkg/kubelet/pleg).
+	noticed = time.Second
+)
+
+// backOff is a kubelet's of one container or image. The zero value has seen no attempt.
+type backOff struct {
+	delay   time.Duration
+	updated time.Time
+}
+
+// remaining is how long after its end at ended a container has to wait for its next start.
+func (b *backOff) remaining(ended time.Time) time.Duration {
+	if ended.Sub(b.updated) > backOffReset {
+		return 0
+	}
+	return b.delay
+}
+
+// next doubles the delay, as an attempt is made at now after an end at ended.
+func (b *backOff) next(ended, now time.Time, most time.Duration) {
+	switch {
+	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:
+		b.delay = min(backOffFirst, most)
+	default:
+		b.delay = min(2*b.delay, most)
+	}
+	b.updated = now
+}
+
+// requeued is a delay with the jitter of a kubelet's pod worker, up to half of it (pkg/kubelet/pod_workers.go).
+func requeued(delay time.Duration, drawn float64) time.Duration {
+	return delay + time.Duration(drawn/2*float64(min(delay, resyncInterval)))
+}

@@ -1,0 +1,220 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// evictedReason is the reason of a pod that its kubelet evicted or refused under pressure (pkg/kubelet/eviction).
+const evictedReason = "Evicted"
+
+// systemCritical is the least priority of pods that no kubelet evicts (pkg/apis/scheduling).
+const systemCritical = 2_000_000_000
+
+// pressure is a condition of a node that is short of something.
+type pressure struct {
+	until    time.Time
+	life     string // whose eviction caused it
+	reported bool
+}
+
+// pressureTexts are what a kubelet says of a condition (pkg/kubelet/nodestatus, pkg/kubelet/eviction).
+type pressureTexts struct {
+	resource, reason, event, message string // under pressure
+	relieved                         string // event
+}
+
+func textsOf(condition corev1.NodeConditionType) pressureTexts {
+	switch condition {
+	case corev1.NodeDiskPressure:
+		return pressureTexts{"ephemeral-storage", "KubeletHasDiskPressure", "NodeHasDiskPressure", "kubelet has disk pressure", "NodeHasNoDiskPressure"}
+	case corev1.NodePIDPressure:
+		return pressureTexts{"pids", "KubeletHasInsufficientPID", "NodeHasInsufficientPID", "kubelet has insufficient PID available", "NodeHasSufficientPID"}
+	}
+	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
+}
+
+// armEviction sets when a pod that has run for some time is evicted.
+func (l *lifecycle) armEviction(ran time.Duration) {
+	l.mayBeEvicted = true
+	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
+		l.after(timerKey{-1, evicts}, after-ran, l.evict)
+	}
+}
+
+func critical(pod *corev1.Pod) bool {
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
+}
+
+// evict ends a pod as a kubelet does whose node is under pressure.
+func (l *lifecycle) evict() {
+	k, condition := l.k, corev1.NodeConditionType(l.of.Evict.Condition)
+	l.model.evicted = fmt.Sprintf("The node was low on resource: %s. ", textsOf(condition).resource)
+	l.count(lifeEvicted)
+	l.announcePod("", corev1.EventTypeWarning, evictedReason, l.model.evicted)
+	for i := range l.model.containers {
+		c := &l.model.containers[i]
+		if c.state.Running == nil {
+			continue
+		}
+		l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
+		l.exit(c, killed, "")
+	}
+	k.press(l.life, condition, l.of)
+	l.finish()
+}
+
+// press puts the node under pressure, or keeps it there for longer. Called with k.mu held.
+func (k *kubelet) press(life *life, condition corev1.NodeConditionType, of *scenario.PodLife) {
+	until := life.clock.Now().Add(of.Evict.For.D())
+	if p := k.pressures[condition]; p != nil {
+		if until.After(p.until) {
+			p.until, p.life = until, of.Name
+		}
+		return
+	}
+	if k.pressures == nil {
+		k.pressures = map[corev1.NodeConditionType]*pressure{}
+	}
+	k.pressures[condition] = &pressure{until: until, life: of.Name}
+	texts := textsOf(condition)
+	k.announceNode(life, corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+texts.resource, 1)
+	// A kubelet looks at its conditions every 10 s.
+	life.after(time.Duration(life.float()*float64(statusUpdate)), func() { k.late(life, func() { k.reportPressure(life, condition, 0) }) })
+	life.after(of.Evict.For.D(), func() { k.relieve(life, condition) })
+}
+
+// relieve ends a pressure whose time is over.
+func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p := k.pressures[condition]
+	if p == nil || life.over() {
+		return
+	}
+	if left := p.until.Sub(life.clock.Now()); left > 0 {
+		life.after(left, func() { k.relieve(life, condition) })
+		return
+	}
+	delete(k.pressures, condition)
+	if p.reported {
+		k.late(life, func() { life.spawn(func() { k.reportPressure(life, condition, 0) }) })
+	}
+}
+
+// reportPressure reports a condition as it is.
+func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType, failures int) {
+	k.mu.Lock()
+	p, event := k.pressures[condition], textsOf(condition).relieved
+	if k.state != up || life.over() {
+		k.mu.Unlock()
+		return
+	}
+	if p != nil {
+		p.reported, event = true, textsOf(condition).event
+	}
+	k.mu.Unlock()
+	now := life.clock.Now()
+	body, err := nodeStatusPatch(k.conditionsNow(now, isReadyNow(), condition))
+	if err == nil {
+		err = k.patchStatus(life, body)
+	}
+	if err != nil {
+		life.after(life.backoff(registerBackoff, registerBackoffMax, failures+1), func() { k.reportPressure(life, condition, failures+1) })
+		return
+	}
+	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
+}
+
+// conditionsNow are the node's, all or only some.
+func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := nodeConditions(now, r)
+	for i := range all {
+		if k.pressures[all[i].Type] != nil {
+			texts := textsOf(all[i].Type)
+			all[i].Status, all[i].Reason, all[i].Message = corev1.ConditionTrue, texts.reason, texts.message
+		}
+	}
+	if len(only) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(c corev1.NodeCondition) bool { return !slices.Contains(only, c.Type) })
+}
+
+// refusal is why a node under pressure does not run a pod, empty where it does (Admit in pkg/kubelet/eviction). Called
+// with k.mu held.
+func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
+	if len(k.pressures) == 0 || critical(pod) {
+		return "", ""
+	}
+	var types []string
+	for _, t := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+		if p := k.pressures[t]; p != nil {
+			types, life = append(types, string(t)), p.life
+		}
+	}
+	memoryOnly := len(types) == 1 && types[0] == string(corev1.NodeMemoryPressure)
+	if memoryOnly && (!bestEffort(pod) || tolerates(pod, corev1.TaintNodeMemoryPressure)) {
+		return "", ""
+	}
+	return fmt.Sprintf("The node had condition: [%s]. ", strings.Join(types, " ")), life
+}
+
+// bestEffort reports whether no container asks for CPU or memory.
+func bestEffort(pod *corev1.Pod) bool {
+	best := true
+	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
+		for _, list := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				if q, ok := list[name]; ok && !q.IsZero() {
+					best = false
+				}
+			}
+		}
+	})
+	return best
+}
+
+func tolerates(pod *corev1.Pod, key string) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		exists := t.Operator == corev1.TolerationOpExists
+		return (t.Key == key || t.Key == "" && exists) && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) && (exists || t.Value == "")
+	})
+}
+
+// refused reports a pod that the node does not run, and whether it is one. Called with k.mu held.
+func (k *kubelet) refused(p *pod, pod *corev1.Pod) bool {
+	message, of := k.refusal(pod)
+	if message == "" {
+		return false
+	}
+	life := k.life
+	p.state = ended
+	k.ledger.lived(of, lifeRejected)
+	k.announceWarning(life, pod, evictedReason, message)
+	at := metav1.NewTime(life.clock.Now())
+	k.write(life, func() {
+		k.writeRefusal(life, p, &corev1.PodStatus{
+			ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at, Reason: evictedReason, Message: message,
+		}, 0)
+	})
+	return true
+}
+
+func (k *kubelet) writeRefusal(life *life, p *pod, status *corev1.PodStatus, failures int) {
+	if !k.in(p, ended) {
+		return
+	}
+	if _, err := k.patchPodStatus(life.ctx, p, status); err != nil && !gone(err) {
+		k.retry(life, failures, func() { k.writeRefusal(life, p, status, failures+1) })
+	}
+}

@@ -1,0 +1,201 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// PodLifeAnnotation gives a pod the life of that name, whatever the life's Match and Share say.
+const PodLifeAnnotation = "stormglass.dev/pod-life"
+
+// PodLife is what happens to the containers of a share of the pods on simulated nodes
+// ([lives of pods](pod-lives.md)).
+type PodLife struct {
+	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
+	Match PodMatch `yaml:"match,omitempty"` // default all pods
+	// Share: of the pods that match, as 5%, drawn by seed and pod; default what lives before
+	// it left
+	Share *Bound `yaml:"share,omitempty"`
+	// Container: the only one that has these stages, but for init and evict; default: all
+	// but init containers and sidecars
+	Container string `yaml:"container,omitempty"`
+	// Init: of each init container; they run one after another; default: they succeed at once
+	Init ContainerRun `yaml:"init,omitempty"`
+	// ImagePullErrorFor: how long images cannot be pulled, from the pod's start; 24h: never
+	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
+	// ReadyAfter: from a container's start until its readiness probe succeeds
+	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
+	ContainerRun `yaml:",inline"`
+	// ReadinessFailsAfter: from Ready until the readiness probe fails, each time
+	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
+	// ReadinessFailsFor: default until the container's end
+	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
+	// LivenessFailsAfter: from each start until the liveness probe fails and the container is
+	// killed, with exit code 137
+	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
+	// StopAfter: from a deletion until the containers end; after the pod's grace period they
+	// are killed
+	StopAfter Spread   `yaml:"stopAfter,omitempty"`
+	Evict     Eviction `yaml:"evict,omitempty"` // by the kubelet, under pressure
+}
+
+// PodMatch selects the pods for which all of its fields hold.
+type PodMatch struct {
+	Namespace   string            `yaml:"namespace,omitempty"`   // of the pod
+	Labels      map[string]string `yaml:"labels,omitempty"`      // all of them, with these values
+	Annotations map[string]string `yaml:"annotations,omitempty"` // all of them, with these values
+	Owner       string            `yaml:"owner,omitempty"`       // kind of the controller, as Job or ReplicaSet
+}
+
+// ContainerRun says how the runs of a container end.
+type ContainerRun struct {
+	RunFor   Spread `yaml:"runFor,omitempty"`   // from each start to the end; default: no end
+	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 fails; default 0
+	// Reason: of the end, as OOMKilled (exit code 137); default Completed, or Error for a
+	// failure
+	Reason string `yaml:"reason,omitempty"`
+	// Failures: how many runs end with exitCode; later ones complete, or with restartPolicy
+	// Always run on; default all
+	Failures int `yaml:"failures,omitempty"`
+}
+
+// Eviction says when a node under pressure evicts a pod.
+type Eviction struct {
+	After Spread `yaml:"after,omitempty"` // from the pod's first container's start
+	// Condition: "MemoryPressure" (the default), "DiskPressure" or "PIDPressure"
+	Condition string `yaml:"condition,omitempty"`
+	// For: how long the node keeps the condition, default a kubelet's 5m
+	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
+}
+
+// Code is the exit code of a run that ends as it is to.
+func (r ContainerRun) Code() int {
+	if r.Reason == OOMKilled && r.ExitCode == 0 {
+		return 137
+	}
+	return r.ExitCode
+}
+
+// OOMKilled is the reason of a container that the kernel killed.
+const OOMKilled = "OOMKilled"
+
+func (v *validator) podLives() {
+	n := v.s.Nodes
+	if p := n.MaxContainerRestartPeriod.D(); p != 0 && (p < time.Second || p > MaxRestartPeriod) {
+		v.fail("nodes.maxContainerRestartPeriod", "from 1s to 5m; a kubelet's is 5m", "%s is out of bounds", n.MaxContainerRestartPeriod)
+	}
+	before, seen := len(v.errs), map[string]bool{}
+	for i := range n.PodLives {
+		path := fmt.Sprintf("nodes.podLives[%d]", i)
+		l := &n.PodLives[i]
+		v.name(path+".name", l.Name)
+		v.unique(path, "life", l.Name, "lives are told apart by name", seen)
+		v.podMatch(path+".match", l.Match)
+		if l.Share != nil && (!l.Share.Fits(Ratio) || l.Share.Value <= 0 || l.Share.Value > 1) {
+			v.fail(path+".share", "over 0%, at most 100%", "%s is no share", l.Share)
+		}
+		v.containerRun(path, l.ContainerRun, l.LivenessFailsAfter != Spread{})
+		v.containerRun(path+".init", l.Init, false)
+		if (l.ReadinessFailsFor != Spread{}) && (l.ReadinessFailsAfter == Spread{}) {
+			v.fail(path+".readinessFailsFor", "add readinessFailsAfter: 30s", "the readiness probe never fails")
+		}
+		v.eviction(path+".evict", l.Evict)
+	}
+	if len(v.errs) == before {
+		v.podLivesInVain()
+	}
+}
+
+func (v *validator) podMatch(path string, m PodMatch) {
+	for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
+		if value := m.Labels[key]; len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
+			v.fail(path+".labels", "as {app: web}", "%q: %q is no label", key, value)
+		}
+	}
+}
+
+func (v *validator) containerRun(path string, r ContainerRun, fails bool) {
+	v.between(path+".exitCode", float64(r.ExitCode), 0, 255)
+	if r.RunFor == (Spread{}) {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"exitCode", r.ExitCode != 0}, {"reason", r.Reason != ""}, {"failures", r.Failures != 0 && !fails}} {
+			if f.set {
+				v.fail(path+"."+f.name, "add runFor: 10s", "the container never ends")
+			}
+		}
+		return
+	}
+	switch {
+	case r.Reason == OOMKilled && r.ExitCode != 0 && r.ExitCode != 137:
+		v.fail(path+".exitCode", "write 137, or leave it out", "%s has exit code 137, not %d", OOMKilled, r.ExitCode)
+	case r.Reason == "Completed" && r.ExitCode != 0:
+		v.fail(path+".reason", "write Error, or leave it out", "Completed has exit code 0, not %d", r.ExitCode)
+	}
+	if r.Failures != 0 && r.Code() == 0 && !fails {
+		v.fail(path+".failures", "add exitCode: 1", "no run fails")
+	}
+	v.between(path+".failures", float64(r.Failures), 0, 1e6)
+}
+
+func (v *validator) eviction(path string, e Eviction) {
+	if e.After == (Spread{}) {
+		if e != (Eviction{}) {
+			v.fail(path, "add after: 30s", "no pod is evicted")
+		}
+		return
+	}
+	v.oneOf(path+".condition", e.Condition, "MemoryPressure", "DiskPressure", "PIDPressure")
+	if d := e.For.D(); d < time.Second || d > maxPhase {
+		v.fail(path+".for", "from 1s to 24h", "%s is out of bounds", e.For)
+	}
+}
+
+// podLivesInVain refuses lives that no pod is ever given, because lives before them with the same match, or with none,
+// take all pods.
+func (v *validator) podLivesInVain() {
+	lives := v.s.Nodes.PodLives
+	for i := range lives {
+		taken := 0.0
+		for j := range i {
+			same := lives[j].Match.empty() || lives[j].Match.equal(lives[i].Match)
+			switch {
+			case same && lives[j].Share == nil:
+				taken = 1
+			case same:
+				taken += lives[j].Share.Value
+			}
+		}
+		const slack = 1e-9
+		if path := fmt.Sprintf("nodes.podLives[%d]", i); taken >= 1-slack {
+			v.fail(path, "write the narrower match first, or lower shares", "no pod is given %q: the lives before it take all that it matches", lives[i].Name)
+		} else if lives[i].Share != nil && taken+lives[i].Share.Value > 1+slack {
+			v.fail(path+".share", fmt.Sprintf("at most %s%%", plain(100*(1-taken))), "the shares of the same pods add up to %s%%", plain(100*(taken+lives[i].Share.Value)))
+		}
+	}
+}
+
+func (m PodMatch) empty() bool { return m.equal(PodMatch{}) }
+
+func (m PodMatch) equal(o PodMatch) bool {
+	return m.Namespace == o.Namespace && m.Owner == o.Owner && maps.Equal(m.Labels, o.Labels) && maps.Equal(m.Annotations, o.Annotations)
+}
+
+// MaxRestartPeriod is the largest nodes.maxContainerRestartPeriod, and the default (pkg/kubelet/apis/config).
+const MaxRestartPeriod = 5 * time.Minute
+
+func (n *Nodes) setPodLifeDefaults() {
+	n.PodLives = slices.Clone(n.PodLives)
+	for i := range n.PodLives {
+		e := &n.PodLives[i].Evict
+		if e.After != (Spread{}) {
+			orDefault(&e.Condition, "MemoryPressure")
+			orDefault(&e.For, Duration(5*time.Minute))
+		}
+	}
+}
