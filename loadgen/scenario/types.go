@@ -238,8 +238,8 @@ type Nodes struct {
 	// PodStart: from seeing a bound pod to ready containers, without images; default 0s
 	PodStart  Spread `yaml:"podStart,omitempty"`
 	ImagePull Spread `yaml:"imagePull,omitempty"` // of an image new to the node, one after another; default 0s
-	// PodLives: what happens to pods' containers, in order: the first that matches and is drawn;
-	// default: they run on, and those of Jobs complete after 10s
+	// PodLives: what happens to pods' containers: each pod has the first that matches and is
+	// drawn; default: they run on, and those of Jobs complete after 10s
 	PodLives []PodLife `yaml:"podLives,omitempty"`
 	// MaxContainerRestartPeriod: the longest back-off of containers' restarts, default 5m
 	MaxContainerRestartPeriod Duration `yaml:"maxContainerRestartPeriod,omitempty" zero:"5m"`

@@ -54,6 +54,7 @@ type lifecycle struct {
 	ready          bool   // as last rendered
 	seenVersion    uint64 // resourceVersion of the last event of the watch
 	seenReady      bool
+	begun          bool // its first container was started, or it was adopted
 	ran            bool // a regular container has started
 	mayBeEvicted   bool // its timer was set
 	ended          bool // its phase is Succeeded or Failed
@@ -112,6 +113,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	for i := range l.model.containers {
 		l.model.containers[i].pulled = pulled[i]
 	}
+	l.begun = true
 	l.initialize(0)
 }
 

@@ -38,7 +38,7 @@ func (l *lifecycle) pullFails(failing []int) {
 		l.count(lifeImagePullFailed)
 		c.pulled = true // when it is
 		c.pulls.next(now, now, imageBackOff)
-		cause := fmt.Sprintf("failed to pull image %q: simulated by stormglass", c.spec.Image)
+		cause := fmt.Sprintf("image %q is not found: simulated by stormglass", c.spec.Image)
 		l.wait(c, "ErrImagePull", cause)
 		l.announce(c, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
 		l.announce(c, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", c.spec.Image, cause))

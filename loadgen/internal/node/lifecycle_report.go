@@ -91,7 +91,7 @@ func (l *lifecycle) saw(object []byte, v view) {
 			start := l.model.pod.Status.StartTime
 			l.model.take(spec)
 			l.model.pod.Status.StartTime = start
-			if gatesOpen(spec) != open && l.version > 0 {
+			if gatesOpen(spec) != open && l.begun {
 				l.report()
 				return
 			}
@@ -103,7 +103,7 @@ func (l *lifecycle) saw(object []byte, v view) {
 // check reports anew what another client has changed: the node lifecycle controller makes the pods of a node not Ready
 // that it takes for dead.
 func (l *lifecycle) check() {
-	if l.version > 0 && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
+	if l.begun && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
 		l.report()
 	}
 }
@@ -111,7 +111,7 @@ func (l *lifecycle) check() {
 // adopt takes over a pod that ran before the kubelet started. Its back-offs are forgotten, as a kubelet forgets them.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
-	l.ran, l.p.counted = true, true
+	l.begun, l.ran, l.p.counted = true, true, true
 	for i := range l.model.containers {
 		c := &l.model.containers[i]
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

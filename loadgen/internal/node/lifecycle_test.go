@@ -537,6 +537,18 @@ func TestLifeGoesOnAfterANodesRecovery(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running x2 after Error(1)")
 }
 
+// A pod that is taken over Ready, and then made not Ready by the node lifecycle controller, is set right.
+func TestAdoptedPodIsRepaired(t *testing.T) {
+	l := startLiving(t, Lean, crashing(time.Hour))
+	l.bind("sg-0", "web", nil)
+	l.awaitPod("web", "Running, ready, running")
+	l.fleet.Fail(1)
+	must(t, l.fleet.Recover())
+	eventually(t, "it is taken over", func() bool { return l.fleet.Live().PodsRunning == 1 })
+	l.changePod("web", func(p *corev1.Pod) { condition(p, corev1.PodReady).Status = corev1.ConditionFalse })
+	l.awaitPod("web", "Running, ready, running")
+}
+
 // A life to which nothing happens costs the requests of a pod without one.
 func TestLifeWithoutStagesChangesNoRequest(t *testing.T) {
 	probe := &corev1.Probe{}

@@ -17,7 +17,7 @@ const (
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long the pod of a Job runs that has no life.
+// jobRunFor is how long the pod of a Job runs whose life does not say.
 const jobRunFor = 10 * time.Second
 
 // Names of the lives that no scenario describes.
@@ -31,21 +31,29 @@ const (
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
-	if err != nil || after < 0 {
-		if of == nil && ownerKind(pod) == scenario.Job {
-			return &scenario.PodLife{Name: jobLife, ContainerRun: scenario.ContainerRun{RunFor: always(jobRunFor)}}
+	switch {
+	case err == nil && after >= 0:
+		life := copyOf(of, annotatedLife)
+		life.RunFor = always(max(after, 1)) // 0 is no end
+		if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
+			life.ExitCode, life.Reason = int(code), ""
 		}
-		return of
+		return life
+	case (of == nil || of.RunFor == scenario.Spread{}) && ownerKind(pod) == scenario.Job:
+		life := copyOf(of, jobLife)
+		life.RunFor = always(jobRunFor)
+		return life
 	}
-	annotated := scenario.PodLife{Name: annotatedLife}
-	if of != nil {
-		annotated = *of
+	return of
+}
+
+// copyOf returns a copy of a life, or a new one of that name.
+func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
+	if of == nil {
+		return &scenario.PodLife{Name: name}
 	}
-	annotated.RunFor = always(max(after, 1)) // 0 is no end
-	if code, err := strconv.ParseUint(pod.Annotations[exitCode], 10, 8); err == nil {
-		annotated.ExitCode, annotated.Reason = int(code), ""
-	}
-	return &annotated
+	life := *of
+	return &life
 }
 
 // drawLife returns the life of the scenario that a pod has. The shares of lives that match the same pod add up.

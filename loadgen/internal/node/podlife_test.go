@@ -80,7 +80,8 @@ func TestAnnotationsOfAPodStandAboveItsLife(t *testing.T) {
 	}{
 		{"no life", nil, "ReplicaSet", "none"},
 		{"by its owner", nil, "Job", "jobs 1m0s 137"},
-		{"by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "Job", "asked 0s 0"},
+		{"by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "ReplicaSet", "asked 0s 0"},
+		{"of a Job, by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "Job", "asked 10s 0"},
 		{"of an unknown name", map[string]string{scenario.PodLifeAnnotation: "lost"}, "Job", "jobs 1m0s 137"},
 		{"another time", map[string]string{exitAfter: "3s"}, "Job", "jobs 3s 137"},
 		{"another code", map[string]string{exitAfter: "3s", exitCode: "2"}, "Job", "jobs 3s 2"},

@@ -65,9 +65,16 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
+// starts reports whether a pod's start is still to be reported: its containers may have ended already.
+func (k *kubelet) starts(p *pod) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pods[p.uid] == p && (p.state == starting || p.lifecycle != nil && p.lifecycle.ended && p.state == ended)
+}
+
 // writeCreating reports waiting containers. It is not retried: the next report says more.
 func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
-	if !k.in(p, starting) {
+	if !k.starts(p) {
 		return
 	}
 	status := creatingStatus(spec, k.hostIP, life.clock.Now())
@@ -83,7 +90,7 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 
 // writeSandbox reports that a pod's sandbox is there. It is not retried: the next report says it too.
 func (k *kubelet) writeSandbox(life *life, p *pod) {
-	if !k.in(p, starting) {
+	if !k.starts(p) {
 		return
 	}
 	body, err := sandboxPatch(p.uid, life.clock.Now())

@@ -112,8 +112,13 @@ func (s *stub) removePod(name string) (p *corev1.Pod) {
 	return p
 }
 
-// deletePod asks for a graceful end, as `kubectl delete pod` does.
+// deletePod asks for a graceful end, as `kubectl delete pod` does. A pod that has ended has no grace period.
 func (s *stub) deletePod(name string) {
 	now, grace := metav1.Now(), int64(30)
-	s.changePod(name, func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace })
+	s.changePod(name, func(p *corev1.Pod) {
+		if finished(p.Status.Phase) {
+			grace = 0
+		}
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+	})
 }
