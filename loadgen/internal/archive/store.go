@@ -94,19 +94,7 @@ func writeBlock(dir string, db *tsdb.DB) error {
 }
 
 // Both reads from two storages as if they were one.
-func Both(a, b storage.Queryable) storage.Queryable {
-	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
-		one, err := a.Querier(mint, maxt)
-		if err != nil {
-			return nil, err
-		}
-		other, err := b.Querier(mint, maxt)
-		if err != nil {
-			return nil, errors.Join(err, one.Close())
-		}
-		return storage.NewMergeQuerier([]storage.Querier{one, other}, nil, storage.ChainedSeriesMerge), nil
-	})
-}
+func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 
 // startJitter, in seconds, is how far two readings of one process' start time
 // may lie apart: it is reckoned from the kernel's boot time, which moves with

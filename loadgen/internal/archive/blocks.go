@@ -1,0 +1,101 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+)
+
+// prometheusBlock is the length of Prometheus' own blocks, to whose multiples they are
+// aligned: blocks of others would overlap with them.
+const prometheusBlock = 2 * time.Hour
+
+// appendAtMost bounds the samples of one commit.
+const appendAtMost = 100_000
+
+// WriteBlocks writes the samples of q from start to end, in ms, both included, as blocks of
+// Prometheus' TSDB into dir, which exists, and returns how many blocks and samples it
+// wrote. A block appears there whole or not at all.
+func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
+	length := prometheusBlock.Milliseconds()
+	for from := start - start%length; from <= end; from += length {
+		n, err := writeWindow(ctx, dir, q, max(from, start), min(from+length-1, end))
+		if err != nil {
+			return blocks, samples, err
+		}
+		if n > 0 {
+			blocks, samples = blocks+1, samples+n
+		}
+	}
+	return blocks, samples, nil
+}
+
+// writeWindow writes one block, or none where there is no sample.
+func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, end int64) (samples int, err error) {
+	scratch, err := os.MkdirTemp("", "stormglass-block-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	o := tsdb.DefaultHeadOptions()
+	// Twice the block: a head refuses samples that are half a range older than its newest.
+	o.ChunkRange, o.ChunkDirRoot = 2*prometheusBlock.Milliseconds(), scratch
+	o.StripeSize, o.ChunkWriteBufferSize = stripes, chunkBuffer
+	log := slog.New(slog.DiscardHandler)
+	head, err := tsdb.NewHead(nil, log, nil, nil, o, tsdb.NewHeadStats())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, head.Close()) }()
+	if err := head.Init(math.MinInt64); err != nil {
+		return 0, err
+	}
+	if samples, err = fill(ctx, head, q, start, end); err != nil || samples == 0 {
+		return 0, err
+	}
+	compactor, err := tsdb.NewLeveledCompactorWithOptions(ctx, nil, log, []int64{prometheusBlock.Milliseconds()}, nil, tsdb.LeveledCompactorOptions{MaxBlockChunkSegmentSize: chunkFile})
+	if err != nil {
+		return 0, err
+	}
+	if _, err = compactor.Write(dir, head, head.MinTime(), head.MaxTime()+1, nil); err != nil {
+		return 0, fmt.Errorf("write a block: %w", err)
+	}
+	return samples, nil
+}
+
+// fill copies samples into a head, and counts them.
+func fill(ctx context.Context, head *tsdb.Head, q storage.Queryable, start, end int64) (samples int, err error) {
+	app := head.AppenderV2(ctx)
+	pending := 0
+	err = Stream(ctx, q, start, end, func(l labels.Labels, points []promql.FPoint) error {
+		var ref storage.SeriesRef
+		for _, p := range points {
+			if ref, err = app.Append(ref, l, 0, p.T, p.F, nil, nil, storage.AOptions{}); err != nil {
+				return fmt.Errorf("%s: %w", l, err)
+			}
+		}
+		samples += len(points)
+		if pending += len(points); pending < appendAtMost {
+			return nil
+		}
+		pending = 0
+		if err := app.Commit(); err != nil {
+			return err
+		}
+		app = head.AppenderV2(ctx)
+		return nil
+	}, Named())
+	if err != nil {
+		return 0, errors.Join(err, app.Rollback())
+	}
+	return samples, app.Commit()
+}

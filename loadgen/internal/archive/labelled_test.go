@@ -1,0 +1,101 @@
+package archive_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+)
+
+// stored is a storage with one sample of each series.
+func stored(t *testing.T, series ...labels.Labels) storage.Queryable {
+	t.Helper()
+	db, err := archive.OpenStore(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	app := db.AppenderV2(t.Context())
+	for _, l := range series {
+		if _, err := app.Append(0, l, 0, 1000, 1, nil, nil, storage.AOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// Storages under labels of their own are one: series are in order, although a label in
+// their middle changes it, each is selected by its label, and labels are listed.
+func TestWithLabels(t *testing.T) {
+	name := func(more ...string) labels.Labels {
+		return labels.FromStrings(append([]string{"__name__", "x"}, more...)...)
+	}
+	one := stored(t, name("a", "1"), name("a", "1", "b", "1"), name("run", "theirs", "z", "1"))
+	other := stored(t, name("a", "1"), name("a", "2", "z", "1"))
+	both := archive.Merge(archive.WithLabels(one, map[string]string{"run": "one"}), archive.WithLabels(other, map[string]string{"run": "other"}))
+	for _, c := range []struct {
+		match *labels.Matcher
+		want  []string
+	}{
+		{archive.Equal("run", "one"), []string{`{__name__="x", a="1", b="1", run="one"}`, `{__name__="x", a="1", run="one"}`, `{__name__="x", exported_run="theirs", run="one", z="1"}`}},
+		{archive.Equal("a", "1"), []string{`{__name__="x", a="1", b="1", run="one"}`, `{__name__="x", a="1", run="one"}`, `{__name__="x", a="1", run="other"}`}},
+		{archive.Equal("run", "none"), nil},
+		{labels.MustNewMatcher(labels.MatchNotEqual, "run", "one"), []string{`{__name__="x", a="1", run="other"}`, `{__name__="x", a="2", run="other", z="1"}`}},
+	} {
+		q, err := both.Querier(0, 2000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for set := q.Select(t.Context(), true, nil, c.match); set.Next(); {
+			got = append(got, set.At().Labels().String())
+		}
+		if err := q.Close(); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, %v, want %q", c.match, got, err, c.want)
+		}
+	}
+	q, err := both.Querier(0, 2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	if names, _, err := q.LabelNames(t.Context(), nil); err != nil || !slices.Equal(names, []string{"__name__", "a", "b", "run", "z"}) {
+		t.Errorf("names %q, %v", names, err)
+	}
+	if runs, _, err := q.LabelValues(t.Context(), "run", nil); err != nil || !slices.Equal(runs, []string{"one", "other"}) {
+		t.Errorf("runs %q, %v", runs, err)
+	}
+	if values, _, err := q.LabelValues(t.Context(), "a", nil, archive.Equal("run", "one")); err != nil || !slices.Equal(values, []string{"1"}) {
+		t.Errorf("values of a %q, %v", values, err)
+	}
+}
+
+// Stream gives the samples of a time, with both its ends, and no others.
+func TestStream(t *testing.T) {
+	db := stored(t, labels.FromStrings("__name__", "x"), labels.FromStrings("__name__", "y"))
+	for _, c := range []struct {
+		start, end int64
+		want       int
+	}{{0, 999, 0}, {1000, 1000, 1}, {1001, 2000, 0}} {
+		n := 0
+		err := archive.Stream(t.Context(), db, c.start, c.end, func(_ labels.Labels, points []promql.FPoint) error {
+			n += len(points)
+			return nil
+		}, archive.Equal(model.MetricNameLabel, "x"))
+		if err != nil || n != c.want {
+			t.Errorf("from %d to %d: %d samples, %v", c.start, c.end, n, err)
+		}
+	}
+}
