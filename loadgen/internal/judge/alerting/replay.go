@@ -66,6 +66,8 @@ type History struct {
 	// Failed says of an alert why it could not be evaluated: its own error, or
 	// that of a record it reads.
 	Failed map[string]error
+	// Written holds the series of the rules: records, ALERTS and ALERTS_FOR_STATE.
+	Written storage.Queryable
 }
 
 // Of are the lives of the alerts of a name that fired.
@@ -114,6 +116,7 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 		store: &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}},
 		h:     History{Start: first, End: last, Failed: map[string]error{}},
 	}
+	r.h.Written = r.store
 	seen := archive
 	if len(o.Hidden) > 0 {
 		seen = view{inner: archive, hidden: o.Hidden, end: last.UnixMilli()}

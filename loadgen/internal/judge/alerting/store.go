@@ -29,9 +29,9 @@ func (s *store) Appender(context.Context) storage.Appender { return appender{sto
 
 // Querier implements storage.Queryable.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
-	return querier{storage.NoopQuerier(), func(_ context.Context, matchers []*labels.Matcher) ([]promql.Series, error) {
+	return searcher{querier{storage.NoopQuerier(), func(_ context.Context, matchers []*labels.Matcher) ([]promql.Series, error) {
 		return s.selected(mint, maxt, matchers), nil
-	}}, nil
+	}}}, nil
 }
 
 func (s *store) series(l labels.Labels) *promql.Series {
