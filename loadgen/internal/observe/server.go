@@ -1,4 +1,4 @@
-// Package observe serves what a recorder has recorded so far by the query API
+// Package observe serves what a recorder has recorded so far, or recorded runs, by the query API
 // of Prometheus (https://prometheus.io/docs/prometheus/latest/querying/api/),
 // with rules evaluated over it, so that Grafana's Prometheus data source,
 // promtool and every other client of that API work with it unmodified.
@@ -63,6 +63,8 @@ type Config struct {
 	Public bool
 	// Recorder to observe. It outlives the Server.
 	Recorder Recorder
+	// Samples that are served. They outlive the Server. Nil means those of the Recorder.
+	Samples storage.Queryable
 	// Metrics are the process' own, served as /metrics. Nil means none.
 	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
@@ -107,6 +109,9 @@ func Listen(addr string, public bool) (net.Listener, error) {
 func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Samples == nil {
+		c.Samples = c.Recorder.Live()
 	}
 	s := &Server{c: c, began: time.Now(), listener: listener, served: make(chan struct{})}
 	var err error

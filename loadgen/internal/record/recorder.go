@@ -76,8 +76,9 @@ type Recorder struct {
 	db      *tsdb.DB
 	targets []*target
 
-	mu     sync.Mutex
-	counts result.Scrapes
+	mu      sync.Mutex
+	counts  result.Scrapes
+	pending map[*target]int64 // no sample of the scrape under way is older, in ms
 }
 
 // Open makes the archive in dir/tsdb, which must not exist yet. Nothing is
@@ -90,7 +91,7 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &Recorder{o: o, dir: filepath.Join(dir, result.TSDBDir), counts: result.Scrapes{Failed: map[string]int64{}}}
+	r := &Recorder{o: o, dir: filepath.Join(dir, result.TSDBDir), counts: result.Scrapes{Failed: map[string]int64{}}, pending: map[*target]int64{}}
 	for _, t := range targets {
 		f, closeIdle, err := fetchHTTP(t)
 		if err != nil {
@@ -159,6 +160,7 @@ const skipPart = 5
 func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer r.begin(t)()
 	now := r.o.Now().UnixMilli()
 	if now-t.last < r.o.Interval.Milliseconds()/skipPart {
 		return nil
@@ -175,6 +177,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 	}
+	defer r.begin(r.targets...)()
 	at := r.o.Now().UnixMilli()
 	for _, t := range r.targets {
 		at = max(at, t.last+1)

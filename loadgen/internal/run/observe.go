@@ -23,6 +23,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -41,6 +43,8 @@ type ObserveOptions struct {
 	// Retention is how long samples are kept at the least. They are gone when
 	// the observation ends.
 	Retention time.Duration
+	// RemoteWrite names a receiver that samples are sent to. The zero value: none.
+	RemoteWrite remotewrite.Config
 	// Log takes a line now and then.
 	Log func(format string, args ...any)
 	// Ready is called with the API's address, and the folder with the configuration for
@@ -55,6 +59,10 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		return exitcode.Usagef("--listen: %w", err)
 	}
 	cluster, err := running(o.Dir)
+	if err != nil {
+		return err
+	}
+	client, err := receiver(o.RemoteWrite)
 	if err != nil {
 		return err
 	}
@@ -105,7 +113,11 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	}()
 	defer func() { stop(); <-diagnosed }() // it reads what is closed next
 	recorded := make(chan error, 1)
-	go func() { recorded <- recorder.Run(ctx) }()
+	var sender *remotewrite.Sender
+	if client != nil {
+		sender = newSender(client, recorder, rundir.Name(o.Dir, ""), o.Log)
+	}
+	go func() { recorded <- runSending(ctx, recorder.Run, sender, nil) }()
 	gone := awaitGone(ctx, o.Dir)
 	select {
 	case err = <-recorded: // it ends by itself only when it cannot store
@@ -115,6 +127,10 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		}
 		stop()
 		err = <-recorded
+	}
+	if sender != nil {
+		sent := sender.Stats()
+		o.Log("remote write: %d samples sent to %s, %d refused, %d not sent", sent.Sent, sent.URL, sent.Refused, sent.Unsent)
 	}
 	return exitcode.EnvironmentError(err)
 }

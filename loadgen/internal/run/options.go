@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	Observe                 string
 	ObservePublic           bool
 	Prometheus              *promimport.Config
+	RemoteWrite             remotewrite.Config
 	Confirm                 func(context.Context, cluster.Plan) (bool, error)
 	Progress                Progress
 	Hurry                   <-chan struct{}

@@ -18,6 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -53,7 +54,9 @@ func listen(o Options) (net.Listener, error) {
 // written.
 type recording struct {
 	recorder
-	closers []func() error // in the order of closing
+	closers []func() error      // in the order of closing
+	sender  *remotewrite.Sender // nil: nothing is sent
+	hurry   <-chan struct{}
 }
 
 type recordingOptions struct {
@@ -66,6 +69,8 @@ type recordingOptions struct {
 	listener net.Listener       // nil: not observed
 	public   bool
 	registry *prometheus.Registry
+	receiver *remotewrite.Client // nil: nothing is sent
+	name     string              // of the run, for the receiver
 }
 
 func openRecording(o recordingOptions) (*recording, error) {
@@ -78,13 +83,20 @@ func openRecording(o recordingOptions) (*recording, error) {
 		if err != nil {
 			return nil, exitcode.EnvironmentError(err)
 		}
-		return &recording{copies, []func() error{copies.Close}}, nil
+		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry}
+		if o.receiver != nil {
+			r.sender = newSender(o.receiver, copies.Own(), o.name, o.step, ownSeries())
+		}
+		return r, nil
 	}
 	scrapes, err := record.Open(o.dir, o.targets, options)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	r := &recording{scrapes, []func() error{scrapes.Close}}
+	r := &recording{recorder: scrapes, closers: []func() error{scrapes.Close}, hurry: o.hurry}
+	if o.receiver != nil {
+		r.sender = newSender(o.receiver, scrapes, o.name, o.step)
+	}
 	if o.listener == nil {
 		return r, nil
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -108,6 +109,10 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	for _, w := range r.info.Warnings {
 		c.step("warning: %s", w)
 	}
+	client, err := receiver(o.RemoteWrite)
+	if err != nil {
+		return nil, nil, err
+	}
 	listener, err := listen(o)
 	if err != nil {
 		return nil, nil, err
@@ -141,7 +146,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	watched = r.target.watch(ctx)
 	target := r.target // r is nil when what follows fails
 	started.add(func() error { target.unwatch(); return nil })
-	if err := r.connect(watched, registry, source, listener, started); err != nil {
+	if err := r.connect(watched, registry, source, listener, client, started); err != nil {
 		err = r.target.firstCause(ctx, err)
 		if ctx.Err() == nil {
 			c.step("failed: %v", err)
@@ -186,7 +191,7 @@ func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 }
 
 // connect makes the stages that drive and measure the target.
-func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, started *undo) error {
+func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, client *remotewrite.Client, started *undo) error {
 	s, t := r.o.Scenario, r.target
 	r.info.Cluster = t.Cluster
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
@@ -200,6 +205,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	r.recording, err = openRecording(recordingOptions{
 		console: r.console, dir: r.dir.path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
 		source: source, listener: listener, public: r.o.ObservePublic, registry: registry,
+		receiver: client, name: rundir.Name(r.dir.path, s.Variant),
 	})
 	if err != nil {
 		return err
@@ -304,6 +310,9 @@ func (r *run) execute(parent, watched context.Context) {
 	r.nodes.stop(windUp)
 	stop()
 	_ = helpers.Wait() // their errors have ended ctx
+	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
+		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
+	}
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
 	r.target.unwatch()

@@ -65,6 +65,9 @@ func Open(dir string) (*Recorded, error) {
 	case err != nil:
 		rec.AddDamage(err)
 	}
+	if lost := rec.Run.RemoteWrite.Lost(dir); lost != "" {
+		rec.Notes = append(rec.Notes, lost)
+	}
 	changed := rec.Run.Changed(dir)
 	if err == nil && len(rec.Run.Files) == 0 {
 		rec.Notes = append(rec.Notes, "digests of the run's files: not recorded (a change after the run would not be noticed)")

@@ -113,12 +113,8 @@ func New(c Config) (*Source, error) {
 	}
 	transport := http.DefaultTransport
 	if c.HTTPConfig != "" {
-		h, err := httpConfig(c.HTTPConfig)
-		if err == nil {
-			transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %s (it is what promtool takes as --http.config.file)", c.HTTPConfig, oneLine(err))
+		if transport, err = Transport(c.HTTPConfig); err != nil {
+			return nil, err
 		}
 	}
 	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: transport})
@@ -127,6 +123,20 @@ func New(c Config) (*Source, error) {
 	}
 	s.api = v1.NewAPI(client)
 	return s, nil
+}
+
+// Transport makes requests with the credentials and TLS of a file of promtool's
+// --http.config.file. An error is one line.
+func Transport(file string) (http.RoundTripper, error) {
+	h, err := httpConfig(file)
+	var transport http.RoundTripper
+	if err == nil {
+		transport, err = config.NewRoundTripperFromConfig(*h, "stormglass", config.WithUserAgent("stormglass"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s (it is what promtool takes as --http.config.file)", file, oneLine(err))
+	}
+	return transport, nil
 }
 
 // httpConfig reads a file of promtool's --http.config.file. The files that it names,

@@ -53,6 +53,9 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	return &Recorder{source: s, own: own, o: o, scrapes: result.Scrapes{Failed: map[string]int64{}}}, nil
 }
 
+// Own records the generator's own metrics.
+func (r *Recorder) Own() *record.Recorder { return r.own }
+
 // Run scrapes the generator until ctx ends, and then copies the samples between the first
 // boundary and the last. What cannot be copied is counted as lost; an error is one of our
 // own storage.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newExport() *cobra.Command {
+	var o loadgen.ExportOptions
+	var out string
+	var receiver remoteWriteFlags
+	cmd := &cobra.Command{
+		Use:   "export DIR --format FORMAT",
+		Short: "Copy a recorded run into a Prometheus",
+		Long: `Copy what a run recorded elsewhere. FORMAT is
+
+  openmetrics   text with timestamps, to standard output or to --out FILE, for
+                promtool tsdb create-blocks-from openmetrics and other readers
+  blocks        blocks of Prometheus' TSDB, into --out DIR, such as the data
+                directory of a Prometheus, Thanos or Mimir; aligned to two hours
+  remote-write  to the receiver at --remote-write URL
+
+Each series gets the label run, the name of the run's directory; --label adds others, and
+--label run= leaves it out. The run's directory is not changed. OpenMetrics has no
+staleness markers: there a series that ended goes on for five minutes.
+
+A Prometheus takes samples of an old run by remote write within its
+storage.tsdb.out_of_order_time_window only.`,
+		Example: `  loadgen export runs/20261121-101500-slow-fsync --format openmetrics --out run.txt
+  promtool tsdb create-blocks-from openmetrics run.txt data
+  loadgen export runs/20261121-101500-slow-fsync --format blocks --out data --label cluster=lab
+  loadgen export runs/20261121-101500-slow-fsync --format remote-write --remote-write http://127.0.0.1:9090/api/v1/write`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkExport(o, out, receiver.config.URL), checkLabels("--label", o.Labels), receiver.check()); err != nil {
+				return err
+			}
+			o.Dir, o.Receiver, o.Writer = out, receiver.config, cmd.OutOrStdout()
+			o.Receiver.Attempts = exportAttempts
+			say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			o.Log = say
+			done, err := exportTo(cmd, args[0], o, out)
+			if err != nil {
+				return err
+			}
+			switch {
+			case o.Format == loadgen.ExportBlocks:
+				say("%d samples in %d blocks in %s", done.Samples, done.Blocks, out)
+			case o.Format == loadgen.ExportRemoteWrite:
+				say("%d samples sent", done.Samples)
+			case out != "":
+				say("%d samples in %s", done.Samples, out)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Format, "format", "", "`format`: openmetrics, blocks or remote-write")
+	flags.StringVar(&out, "out", "", "`file` for openmetrics (default standard output), directory for blocks")
+	flags.StringToStringVar(&o.Labels, "label", nil, "`label` to add to each series, as cluster=lab (repeatable)")
+	flags.Lookup("label").DefValue = ""
+	flags.StringVar(&o.Start, "start", "", "`time` of the first sample, as 90s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z")
+	flags.StringVar(&o.End, "end", "", "`time` of the last sample")
+	flags.BoolVar(&o.Rules, "rules", false, "add what the rules that ship make of the run: records and ALERTS")
+	receiver.add(flags)
+	return cmd
+}
+
+// exportAttempts at a request to a receiver that is away take two minutes.
+const exportAttempts = 15
+
+// exportTo exports to the file, or to what o names. A file that is not written whole is
+// removed.
+func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out string) (done loadgen.Exported, err error) {
+	if o.Format != loadgen.ExportOpenMetrics || out == "" {
+		return loadgen.Export(cmd.Context(), dir, o)
+	}
+	f, err := openOutput("--out", out, os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return done, err
+	}
+	o.Writer = f
+	done, err = loadgen.Export(cmd.Context(), dir, o)
+	if err = errors.Join(err, f.Close()); err != nil {
+		if info, statErr := os.Lstat(out); statErr == nil && info.Mode().IsRegular() {
+			err = errors.Join(err, os.Remove(out))
+		}
+	}
+	return done, err
+}
+
+// checkExport refuses what is missing or would silently do nothing.
+func checkExport(o loadgen.ExportOptions, out, url string) error {
+	switch o.Format {
+	case "":
+		return loadgen.Usage(errors.New("--format is missing (openmetrics, blocks or remote-write)"))
+	case loadgen.ExportOpenMetrics, loadgen.ExportBlocks, loadgen.ExportRemoteWrite:
+	default:
+		return loadgen.Usage(fmt.Errorf("--format %q is unknown (openmetrics, blocks or remote-write)", o.Format))
+	}
+	remote := o.Format == loadgen.ExportRemoteWrite
+	switch {
+	case remote && url == "":
+		return loadgen.Usage(errors.New("--format remote-write: where to? (add --remote-write URL)"))
+	case remote && out != "":
+		return loadgen.Usage(errors.New("--out: remote write goes to a URL (leave it out)"))
+	case !remote && url != "":
+		return loadgen.Usage(fmt.Errorf("--remote-write: --format %s writes files (leave one of them out)", o.Format))
+	case o.Format == loadgen.ExportBlocks && out == "":
+		return loadgen.Usage(errors.New("--format blocks: where to? (add --out DIR)"))
+	}
+	return nil
+}
+
+// checkLabels refuses names that no label can have.
+func checkLabels(flag string, labels map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if name == "" || strings.HasPrefix(name, "__") || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
+			return loadgen.Usage(fmt.Errorf("%s %q is no name of a label (letters, digits and _, as cluster=lab)", flag, name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newQuery() *cobra.Command {
+	var o loadgen.QueryOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "query DIR EXPR",
+		Short: "Evaluate PromQL over a recorded run",
+		Long: `Evaluate PromQL over what a run recorded, and over what the rules that ship make of it
+(records, ALERTS). The run's directory is not changed.
+
+Without --range the expression is evaluated once: at the last scrape, at the end of
+--phase, or at --at. With --range it is evaluated at each --step of the phase or of the
+run. Queries of dashboards can be asked as they are: $__range is the length of the phase
+or of the run, $__rate_interval four scrapes; $cluster and $instance match all.
+
+A time is a duration since the first scrape (90s), a time of day (14:00:00, UTC) or a
+moment (2026-11-21T14:00:00Z). An expression without a value prints nothing; the exit
+code is 0.`,
+		Example: `  loadgen query runs/20261121-101500-slow-fsync up
+  loadgen query runs/20261121-101500-slow-fsync 'increase(apiserver_request_total[$__range])' --phase slow
+  loadgen query runs/20261121-101500-slow-fsync 'ALERTS{alertstate="firing"}' --range -o csv > alerts.csv`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := errors.Join(checkQueryOutput(output), checkQuery(cmd, o)); err != nil {
+				return err
+			}
+			o.Expr = args[1]
+			return loadgen.Query(cmd.Context(), args[0], o, func(a loadgen.QueryAnswer) error {
+				w := cmd.OutOrStdout()
+				if a.Empty() {
+					fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: the expression has no value there")
+				}
+				switch output {
+				case "json":
+					return a.WriteJSON(w)
+				case "csv":
+					return a.WriteCSV(w)
+				}
+				return a.WriteText(w)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.At, "at", "", "`time` of the evaluation (default the last scrape)")
+	flags.StringVar(&o.Phase, "phase", "", "evaluate at the end of the phase of this `name`, or over it with --range")
+	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or of the run")
+	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default that between scrapes)")
+	flags.Lookup("step").DefValue = ""
+	flags.StringVarP(&output, "output", "o", "text", "`format` of the values on standard output: text, json or csv")
+	return cmd
+}
+
+func checkQueryOutput(output string) error {
+	switch output {
+	case "text", "json", "csv":
+		return nil
+	}
+	return loadgen.Usage(fmt.Errorf("--output %q is unknown (text, json or csv)", output))
+}
+
+// checkQuery refuses what would silently do nothing.
+func checkQuery(cmd *cobra.Command, o loadgen.QueryOptions) error {
+	switch {
+	case o.At != "" && o.Phase != "":
+		return loadgen.Usage(errors.New("--at and --phase: one of them (--phase takes the end of the phase)"))
+	case o.At != "" && o.Range:
+		return loadgen.Usage(errors.New("--at and --range: one of them (--range takes the whole run, or --phase)"))
+	case cmd.Flags().Changed("step") && !o.Range:
+		return loadgen.Usage(errors.New("--step: it is of many evaluations (add --range)"))
+	case cmd.Flags().Changed("step") && o.Step < time.Millisecond:
+		return loadgen.Usage(fmt.Errorf("--step %s is out of bounds (1ms or more)", o.Step))
+	}
+	return nil
+}

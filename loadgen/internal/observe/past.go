@@ -1,0 +1,30 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// Past stands for the recorders of runs that are over: they have no targets. Config.Samples
+// has their samples.
+type Past struct {
+	// Every is the longest interval between their scrapes.
+	Every time.Duration
+	// Kinds are the types of metrics, by family.
+	Kinds map[string]model.MetricType
+}
+
+// Live implements Recorder.
+func (Past) Live() record.Storage { return nil }
+
+// Targets implements Recorder.
+func (Past) Targets() []record.TargetState { return nil }
+
+// Types implements Recorder.
+func (p Past) Types() map[string]model.MetricType { return p.Kinds }
+
+// Interval implements Recorder.
+func (p Past) Interval() time.Duration { return p.Every }

@@ -1,0 +1,123 @@
+package recordings
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/common/model"
+)
+
+// timeForm has the resolution of the archive.
+const timeForm = "2006-01-02T15:04:05.000Z"
+
+// WriteText writes an answer as a table: of an instant query a series a line, of a range
+// query a point a line under its series, with the time since the start.
+func (a Answer) WriteText(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if !a.Range {
+		for _, s := range a.Values {
+			fmt.Fprintf(t, "%s\t%s\n", metric(s.Labels), number(s.V))
+		}
+		return t.Flush()
+	}
+	for _, s := range a.Series {
+		fmt.Fprintln(t, metric(s.Labels))
+		for _, p := range s.Points {
+			fmt.Fprintf(t, "  %s\t+%s\t%s\n", p.T.Format(timeForm), p.T.Sub(a.From), number(p.V))
+		}
+	}
+	return t.Flush()
+}
+
+// WriteJSON writes an answer as the data of Prometheus' query API.
+func (a Answer) WriteJSON(w io.Writer) error {
+	type data struct {
+		ResultType string `json:"resultType"`
+		Result     any    `json:"result"`
+	}
+	out := data{"vector", model.Vector{}}
+	if a.Range {
+		all := model.Matrix{}
+		for _, s := range a.Series {
+			one := &model.SampleStream{Metric: labelSet(s.Labels)}
+			for _, p := range s.Points {
+				one.Values = append(one.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(p.T.UnixNano()), Value: model.SampleValue(p.V)})
+			}
+			all = append(all, one)
+		}
+		out = data{"matrix", all}
+	} else {
+		all := model.Vector{}
+		for _, s := range a.Values {
+			all = append(all, &model.Sample{Metric: labelSet(s.Labels), Timestamp: model.TimeFromUnixNano(a.At.UnixNano()), Value: model.SampleValue(s.V)})
+		}
+		out.Result = all
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(out)
+}
+
+// WriteCSV writes an answer with a point a line: its time, a column for each label, its
+// value.
+func (a Answer) WriteCSV(w io.Writer) error {
+	names := map[string]bool{}
+	for _, l := range a.labels() {
+		for name := range l {
+			names[name] = true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(names))
+	out := csv.NewWriter(w)
+	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // its error stays, as those of all
+	row := func(at time.Time, of map[string]string, v float64) {
+		cells := []string{at.UTC().Format(timeForm)}
+		for _, c := range columns {
+			cells = append(cells, of[c])
+		}
+		_ = out.Write(append(cells, number(v)))
+	}
+	for _, s := range a.Values {
+		row(a.At, s.Labels, s.V)
+	}
+	for _, s := range a.Series {
+		for _, p := range s.Points {
+			row(p.T, s.Labels, p.V)
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// Empty reports whether the expression has no value.
+func (a Answer) Empty() bool { return len(a.Values)+len(a.Series) == 0 }
+
+func (a Answer) labels() (all []map[string]string) {
+	for _, s := range a.Values {
+		all = append(all, s.Labels)
+	}
+	for _, s := range a.Series {
+		all = append(all, s.Labels)
+	}
+	return all
+}
+
+func metric(l map[string]string) string { return labelSet(l).String() }
+
+func labelSet(l map[string]string) model.Metric {
+	m := model.Metric{}
+	for name, v := range l {
+		m[model.LabelName(name)] = model.LabelValue(v)
+	}
+	return m
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

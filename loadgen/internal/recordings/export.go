@@ -1,0 +1,157 @@
+package recordings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Formats of an export.
+const (
+	OpenMetrics = "openmetrics"
+	Blocks      = "blocks"
+	RemoteWrite = "remote-write"
+)
+
+// Export says what of a run goes where.
+type Export struct {
+	// Labels are added to each series.
+	Labels map[string]string
+	// From and To bound the samples; zero: the first and the last.
+	From, To time.Time
+	// Rules adds what the shipped rules make of the run.
+	Rules bool
+}
+
+// Exported counts what an export wrote.
+type Exported struct {
+	Samples int
+	Blocks  int // of Prometheus' TSDB
+}
+
+func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start, end int64, err error) {
+	q = r.Raw()
+	if e.Rules {
+		if q, err = r.Replayed(ctx); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	start, end = 0, r.End.UnixMilli()
+	if !e.From.IsZero() {
+		start = e.From.UnixMilli()
+	}
+	if !e.To.IsZero() {
+		end = min(end, e.To.UnixMilli())
+	}
+	// Single targets may have been scraped before the first boundary and after the last.
+	first, last, err := extent(ctx, q)
+	if e.To.IsZero() {
+		end = last
+	}
+	return archive.WithLabels(q, e.Labels), max(start, first), end, err
+}
+
+// WriteOpenMetrics writes a run as OpenMetrics text with timestamps.
+func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Exported, error) {
+	q, start, end, err := e.source(ctx, r)
+	if err != nil {
+		return Exported{}, r.readError(err)
+	}
+	n, err := writeOpenMetrics(ctx, w, q, start, end)
+	return Exported{Samples: n}, r.readError(err)
+}
+
+// WriteBlocks writes a run as blocks of Prometheus' TSDB into dir, which is made if it is
+// not there. It is not in the directory of a run.
+func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
+	if inRun, err := withinRun(dir); err != nil || inRun {
+		return Exported{}, exitcode.Usagef("--out %s: it is in the directory of a run, whose files are not changed (name another one)", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Exported{}, exitcode.Usagef("--out %s: %w (name a directory that can be made)", dir, userfile.Cause(err))
+	}
+	q, start, end, err := e.source(ctx, r)
+	if err != nil {
+		return Exported{}, r.readError(err)
+	}
+	blocks, n, err := archive.WriteBlocks(ctx, dir, q, start, end)
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		err = exitcode.Environmentf("--out %s: %w", dir, path)
+	}
+	return Exported{Samples: n, Blocks: blocks}, r.readError(err)
+}
+
+// withinRun reports whether a directory is that of a run, or below one.
+func withinRun(dir string) (bool, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return false, err
+	}
+	for at := abs; ; at = filepath.Dir(at) {
+		for _, name := range []string{result.RunFile, result.TimelineFile, result.TSDBDir} {
+			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
+				return true, nil
+			}
+		}
+		if at == filepath.Dir(at) {
+			return false, nil
+		}
+	}
+}
+
+// Send sends a run to a receiver of remote write.
+func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log func(string, ...any)) (result.RemoteWrite, error) {
+	q, start, end, err := e.source(ctx, r)
+	if err != nil {
+		return result.RemoteWrite{}, r.readError(err)
+	}
+	sent, err := remotewrite.Send(ctx, c, remotewrite.Options{Samples: q, From: time.UnixMilli(start), Log: log}, time.UnixMilli(end))
+	switch {
+	case ctx.Err() != nil:
+		return sent, ctx.Err()
+	case err != nil:
+		return sent, exitcode.Environmentf("%s: %s (%d of %d samples were sent; --start %s sends the rest)", c.URL(), oneLine(err), sent.Sent, sent.Sent+sent.Unsent, sent.UnsentFrom.Format(time.RFC3339Nano))
+	case sent.Refused > 0:
+		return sent, exitcode.Environmentf("%s refused %d samples and took %d: %s%s", c.URL(), sent.Refused, sent.Sent, sent.Error, oldSamplesHint(sent.Error))
+	}
+	return sent, nil
+}
+
+// oldSamplesHint says how a Prometheus takes samples that are older than those it has.
+func oldSamplesHint(refusal string) string {
+	for _, why := range []string{"out of bounds", "out of order", "too old"} {
+		if strings.Contains(refusal, why) {
+			return " (a Prometheus takes an old run within storage.tsdb.out_of_order_time_window only; --format blocks needs no such setting)"
+		}
+	}
+	return ""
+}
+
+// readError marks what reading the archive panicked over, or refused, as its damage.
+func (r *Run) readError(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
+		return err
+	}
+	if errors.Is(err, io.ErrClosedPipe) || isWriteError(err) {
+		return exitcode.EnvironmentError(err)
+	}
+	return fmt.Errorf("%s: %w", r.Dir, &result.Damaged{File: result.TSDBDir, Err: err})
+}
+
+func isWriteError(err error) bool {
+	path, ok := errors.AsType[*os.PathError](err)
+	return ok && path.Op == "write"
+}

@@ -1,0 +1,131 @@
+// Package recordings opens recorded runs to query, serve and export their metrics. It never
+// changes a run's directory.
+package recordings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// RunLabel is the label that tells the series of runs apart.
+const RunLabel = "run"
+
+// usualInterval is the default between scrapes, of a run whose scenario cannot be read.
+const usualInterval = 5 * time.Second
+
+// Run is a recorded run whose archive can be read.
+type Run struct {
+	Dir string
+	// Start and End are the first and the last scrape.
+	Start, End time.Time
+	// Interval between scrapes.
+	Interval time.Duration
+
+	rec   *rundir.Recorded
+	rules storage.Queryable // what the shipped rules make of it; nil before replay
+}
+
+// Open opens the run in dir. A directory that is no run is a usage error, an archive
+// that is damaged or missing a *result.Damaged.
+func Open(ctx context.Context, dir string) (r *Run, err error) {
+	if rundir.IsComparison(dir) {
+		return nil, exitcode.Usagef("%s holds the runs of several variants (name the directory of one, in it)", dir)
+	}
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, rec.Close())
+		}
+	}()
+	if rec.Archive == nil {
+		return nil, fmt.Errorf("%s: %w", dir, archiveDamage(rec))
+	}
+	r = &Run{Dir: dir, Interval: usualInterval, rec: rec}
+	if r.Start, r.End, err = rec.Archive.Bounds(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.TSDBDir, Err: err})
+	}
+	if rec.Scenario != nil && rec.Scenario.Record.Interval > 0 {
+		r.Interval = rec.Scenario.Record.Interval.D()
+	}
+	return r, nil
+}
+
+// archiveDamage says in one line what is wrong with the archive.
+func archiveDamage(rec *rundir.Recorded) error {
+	for _, err := range rec.Damage {
+		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
+			return err
+		}
+	}
+	return errors.Join(rec.Damage...)
+}
+
+// Close releases the run.
+func (r *Run) Close() error { return r.rec.Close() }
+
+// Name is that of the run among others.
+func (r *Run) Name() string { return rundir.Name(r.Dir, r.rec.Run.Variant) }
+
+// Raw is what was scraped.
+func (r *Run) Raw() storage.Queryable {
+	q, _ := r.rec.Archive.Storage()
+	return q
+}
+
+// Replayed is Raw with what the shipped rules make of it: records and ALERTS. It evaluates
+// them once.
+func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
+	if r.rules == nil {
+		set, err := alerting.Shipped()
+		if err != nil {
+			return nil, err
+		}
+		history, err := set.Replay(ctx, r.rec.Archive, alerting.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: evaluate the rules: %w", r.Dir, err)
+		}
+		r.rules = history.Written
+	}
+	return archive.Merge(r.Raw(), r.rules), nil
+}
+
+// Phase returns the phase of a name.
+func (r *Run) Phase(name string) (result.Phase, error) {
+	phases := r.rec.Measurements.Phases
+	if i := slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name }); i >= 0 {
+		return phases[i], nil
+	}
+	if len(phases) == 0 {
+		for _, err := range r.rec.Damage {
+			if d, ok := errors.AsType[*result.Damaged](err); ok && d.File == result.MeasurementsFile {
+				return result.Phase{}, fmt.Errorf("%s: %w", r.Dir, err)
+			}
+		}
+		return result.Phase{}, exitcode.Usagef("--phase %s: the run ended before its first phase did (leave --phase out)", name)
+	}
+	var names []string
+	for _, p := range phases {
+		names = append(names, p.Name)
+	}
+	hint := "it has " + strings.Join(names, ", ")
+	if near := strictyaml.Suggest(name, names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return result.Phase{}, exitcode.Usagef("--phase %s: the run has no such phase (%s)", name, hint)
+}

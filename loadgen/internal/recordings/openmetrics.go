@@ -1,0 +1,152 @@
+package recordings
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+)
+
+// maxTime is later than any sample, in ms.
+const maxTime = math.MaxInt64 / 2
+
+// writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text with
+// timestamps, and counts them. Staleness markers are left out: the format has none.
+func writeOpenMetrics(ctx context.Context, w io.Writer, q storage.Queryable, start, end int64) (samples int, err error) {
+	names, err := metricNames(ctx, q, start, end)
+	if err != nil {
+		return 0, err
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	line := &textLine{}
+	for _, name := range names { // a family's lines stand together
+		err := archive.Stream(ctx, q, start, end, func(l labels.Labels, points []promql.FPoint) error {
+			line.begin(l)
+			for _, p := range points {
+				if value.IsStaleNaN(p.F) {
+					continue
+				}
+				samples++
+				if _, err := out.Write(line.with(p)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, archive.Equal(model.MetricNameLabel, name))
+		if err != nil {
+			return samples, err
+		}
+	}
+	if _, err := out.WriteString("# EOF\n"); err != nil {
+		return samples, err
+	}
+	return samples, out.Flush()
+}
+
+func metricNames(ctx context.Context, q storage.Queryable, start, end int64) ([]string, error) {
+	opened, err := q.Querier(start, end)
+	if err != nil {
+		return nil, fmt.Errorf("read names: %w", err)
+	}
+	defer opened.Close()
+	names, _, err := opened.LabelValues(ctx, model.MetricNameLabel, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read names: %w", err)
+	}
+	for i := range names { // they may be in a file that is closed with the querier
+		names[i] = strings.Clone(names[i])
+	}
+	return names, nil
+}
+
+// textLine writes the lines of a series.
+type textLine struct {
+	series int // length of the series in text
+	text   []byte
+}
+
+// begin writes a series: name{label="value"}, or {"a name"} where the name needs quotes.
+func (t *textLine) begin(l labels.Labels) {
+	t.text = t.text[:0]
+	name := l.Get(model.MetricNameLabel)
+	sep := "{"
+	if model.LegacyValidation.IsValidMetricName(name) {
+		t.text = append(t.text, name...)
+	} else {
+		t.text = append(t.text, '{')
+		t.quote(name)
+		sep = ","
+	}
+	l.Range(func(l labels.Label) {
+		if l.Name == model.MetricNameLabel {
+			return
+		}
+		t.text = append(t.text, sep...)
+		sep = ","
+		if model.LegacyValidation.IsValidLabelName(l.Name) {
+			t.text = append(t.text, l.Name...)
+		} else {
+			t.quote(l.Name)
+		}
+		t.text = append(t.text, '=')
+		t.quote(l.Value)
+	})
+	if sep == "," {
+		t.text = append(t.text, '}')
+	}
+	t.text = append(t.text, ' ')
+	t.series = len(t.text)
+}
+
+// with returns the line of a point, valid until the next call.
+func (t *textLine) with(p promql.FPoint) []byte {
+	t.text = t.text[:t.series]
+	switch {
+	case math.IsInf(p.F, 1):
+		t.text = append(t.text, "+Inf"...)
+	case math.IsInf(p.F, -1):
+		t.text = append(t.text, "-Inf"...)
+	default:
+		t.text = strconv.AppendFloat(t.text, p.F, 'g', -1, 64) // NaN is "NaN"
+	}
+	t.text = append(t.text, ' ')
+	t.text = strconv.AppendFloat(t.text, seconds(p.T), 'f', -1, 64)
+	return append(t.text, '\n')
+}
+
+func (t *textLine) quote(text string) {
+	t.text = append(t.text, '"')
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case '\\', '"':
+			t.text = append(t.text, '\\', c)
+		case '\n':
+			t.text = append(t.text, '\\', 'n')
+		default:
+			t.text = append(t.text, c)
+		}
+	}
+	t.text = append(t.text, '"')
+}
+
+// seconds is a time in ms as seconds. Prometheus' parser multiplies by 1,000 and cuts off
+// what is left of a millisecond, so it is the smallest number of which that gives the time
+// again: 1800000000.001 would come back a millisecond early.
+func seconds(ms int64) float64 {
+	s := float64(ms) / 1000
+	for int64(s*1000) < ms {
+		s = math.Nextafter(s, math.Inf(1))
+	}
+	return s
+}

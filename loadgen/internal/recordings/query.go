@@ -1,0 +1,103 @@
+package recordings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// maxSteps of a range query, as in Prometheus.
+const maxSteps = 11_000
+
+// Query is PromQL and when to evaluate it.
+type Query struct {
+	// Expr may use Grafana's $__range, $__rate_interval and $__interval, and $cluster and
+	// $instance, which match all, so that the queries of dashboards can be asked.
+	Expr string
+	// From and To are the times of a range query; an instant query is evaluated at To.
+	From, To time.Time
+	// Range evaluates the expression at From, From+Step, ... To.
+	Range bool
+	// Step of a range query; zero means the interval between scrapes.
+	Step time.Duration
+}
+
+// Answer holds the values of an expression.
+type Answer struct {
+	Range  bool
+	At     time.Time        // of an instant query
+	Values []archive.Sample // of an instant query
+	Series []archive.Series // of a range query
+	// From is the start of what was asked for.
+	From time.Time
+}
+
+// Ask evaluates a query over the run. An expression that cannot be evaluated is a usage
+// error.
+func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
+	if q.Step == 0 {
+		q.Step = r.Interval
+	}
+	if q.Range && q.To.Sub(q.From)/q.Step > maxSteps {
+		return a, exitcode.Usagef("--step %s: over %d points a series (name a longer step)", q.Step, maxSteps)
+	}
+	expr := dashboards.Expand(q.Expr, dashboards.Window{
+		Rate: max(4*r.Interval, q.Step+r.Interval), Interval: q.Step,
+		Range: q.To.Sub(q.From) + time.Millisecond, // as archive.Window: a range leaves out its first moment
+	})
+	parsed, err := archive.NewParser().ParseExpr(expr)
+	if err != nil {
+		return a, exitcode.Usagef("%s: %s (write PromQL, in quotes)", q.Expr, oneLine(err))
+	}
+	samples := r.Raw()
+	if readsRules(parsed) {
+		if samples, err = r.Replayed(ctx); err != nil {
+			return a, err
+		}
+	}
+	over := archive.Evaluating(samples)
+	a = Answer{Range: q.Range, At: q.To, From: q.From}
+	if q.Range {
+		a.Series, err = over.Range(ctx, expr, q.From, q.To, q.Step)
+	} else {
+		a.Values, err = over.Instant(ctx, expr, q.To)
+	}
+	return a, r.queryError(err)
+}
+
+// queryError tells an archive that cannot be read from a query that cannot be evaluated.
+func (r *Run) queryError(err error) error {
+	var broken promql.ErrStorage
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &broken):
+		return fmt.Errorf("%s: %w", r.Dir, &result.Damaged{File: result.TSDBDir, Err: broken.Err})
+	}
+	return exitcode.Usagef("%s", oneLine(err))
+}
+
+// readsRules reports whether an expression may read what rules write: records, whose
+// names have colons, ALERTS, or any name.
+func readsRules(expr parser.Expr) bool {
+	found := false
+	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok {
+			found = found || s.Name == "" || strings.Contains(s.Name, ":") || strings.HasPrefix(s.Name, "ALERTS")
+		}
+		return nil
+	})
+	return found
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

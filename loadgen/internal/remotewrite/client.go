@@ -1,0 +1,185 @@
+// Package remotewrite sends samples of a run to a receiver of Prometheus' remote write
+// protocol 1.0 (https://prometheus.io/docs/specs/prw/remote_write_spec/): a Prometheus
+// with --web.enable-remote-write-receiver, Mimir, Thanos Receive.
+//
+// The run's archive is the queue: a Sender reads from it what was not acknowledged yet,
+// so its memory is bounded and nothing is lost while the receiver is away. It drops no
+// sample for being slow, and nothing waits for it but the end of a run, for a bounded time.
+//
+// Requests, their retries and Retry-After are client_golang's exp/api/remote.
+package remotewrite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/exp/api/remote"
+	"github.com/prometheus/prometheus/prompb"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+)
+
+const (
+	requestTimeout = 30 * time.Second
+	firstRetry     = time.Second
+	longestRetry   = 10 * time.Second
+	// answerAtMost bounds what is read of an answer, in bytes.
+	answerAtMost = 1 << 10
+)
+
+// Config names a receiver. It has no secrets in it, only the files that hold them.
+type Config struct {
+	// URL that samples are posted to, as http://127.0.0.1:9090/api/v1/write. It has no
+	// user and no password.
+	URL string
+	// HeaderFile has a header a line, as "X-Scope-OrgID: tenant". It is read once. Empty means none.
+	HeaderFile string
+	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
+	// --http.config.file. Empty means none are needed.
+	HTTPConfig string
+	// Timeout of a request; zero means 30 s.
+	Timeout time.Duration
+	// Retry is the wait before the first retry, which grows to ten times as long; zero
+	// means 1 s.
+	Retry time.Duration
+	// Attempts bounds the retries of a request; zero means that it is tried until its
+	// context ends.
+	Attempts int
+}
+
+// Client posts write requests.
+type Client struct {
+	api      *remote.API
+	shown    string
+	attempts int // retries of a request; zero: without end
+}
+
+// New checks a Config and sends nothing. Its errors are the user's to mend.
+func New(c Config) (*Client, error) {
+	u, err := url.Parse(c.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		shown := "what is given"
+		if !strings.ContainsAny(c.URL, "@?") { // else there may be a password in it
+			shown = fmt.Sprintf("%q", c.URL)
+		}
+		return nil, fmt.Errorf("%s is not the URL of a receiver (write http://HOST:9090/api/v1/write)", shown)
+	case u.User != nil:
+		return nil, errors.New("a URL with a password can be read by others on this machine (put \"Authorization: Basic ...\" into a file, and name it with --remote-write-header-file)")
+	}
+	headers, err := readHeaders(c.HeaderFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.HeaderFile, err)
+	}
+	transport := http.DefaultTransport
+	if c.HTTPConfig != "" {
+		if transport, err = promimport.Transport(c.HTTPConfig); err != nil {
+			return nil, err
+		}
+	}
+	timeout, retry, longest := requestTimeout, firstRetry, longestRetry
+	if c.Timeout > 0 {
+		timeout = c.Timeout
+	}
+	if c.Retry > 0 {
+		retry, longest = c.Retry, 10*c.Retry
+	}
+	api, err := remote.NewAPI(c.URL,
+		remote.WithAPIPath(""), // it is in the URL
+		remote.WithAPIHTTPClient(&http.Client{
+			Timeout:   timeout,
+			Transport: bounded{transport, headers},
+			// Else a redirected POST becomes a GET, whose answer passes for success.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}),
+		remote.WithAPIBackoff(remote.BackoffConfig{Min: retry, Max: longest, MaxRetries: c.Attempts}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return &Client{api, u.String(), c.Attempts}, nil
+}
+
+// URL of the receiver, without its query, as it may be shown.
+func (c *Client) URL() string { return c.shown }
+
+// write posts one request until it is acknowledged or refused, or ctx ends. retried is
+// told why before each retry.
+func (c *Client) write(ctx context.Context, series []prompb.TimeSeries, retried func(error)) error {
+	_, err := c.api.Write(ctx, remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: series}, remote.WithWriteRetryCallback(retried))
+	return err
+}
+
+// gaveUp reports whether so many retries are all that a request has.
+func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
+
+// ownHeaders lists the headers set by the protocol.
+func ownHeaders() []string {
+	return []string{"Content-Type", "Content-Encoding", "Content-Length", "Host", "Transfer-Encoding", "X-Prometheus-Remote-Write-Version"}
+}
+
+// readHeaders reads a header a line. Its errors show no value: it may be a secret.
+func readHeaders(file string) (http.Header, error) {
+	headers := http.Header{}
+	if file == "" {
+		return headers, nil
+	}
+	text, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, v, ok := strings.Cut(line, ":")
+		name, v = http.CanonicalHeaderKey(strings.TrimSpace(name)), strings.TrimSpace(v)
+		switch {
+		case !ok || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(v):
+			return nil, fmt.Errorf("line %d is no header (write \"X-Scope-OrgID: tenant\", one a line)", n)
+		case slices.Contains(ownHeaders(), name):
+			return nil, fmt.Errorf("line %d: %s is set by the protocol (leave it out)", n, name)
+		}
+		headers.Add(name, v)
+	}
+	return headers, nil
+}
+
+// bounded adds headers to requests and reads a bounded part of answers. A body that
+// breaks off is an error of the exchange, so the request is tried again.
+type bounded struct {
+	inner   http.RoundTripper
+	headers http.Header
+}
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, all := range b.headers {
+		r.Header[name] = all
+	}
+	r.Header.Set("User-Agent", "stormglass")
+	resp, err := b.inner.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, answerAtMost))
+	if err != nil {
+		return nil, fmt.Errorf("read its answer: %w", err)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}

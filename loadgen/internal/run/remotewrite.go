@@ -1,0 +1,75 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// runLabel tells the series of a run from those of others at a receiver.
+const runLabel = "run"
+
+// receiver returns nil where nothing is to be sent. It sends nothing.
+func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
+	if c.URL == "" {
+		return nil, nil
+	}
+	client, err := remotewrite.New(c)
+	if err != nil {
+		return nil, exitcode.Usagef("--remote-write: %w", err)
+	}
+	return client, nil
+}
+
+// newSender makes what sends the samples of a recorder under a run's name. Matchers
+// select series; none means all.
+func newSender(client *remotewrite.Client, recorder *record.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
+	return remotewrite.NewSender(client, remotewrite.Options{
+		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),
+		Labels: map[string]string{runLabel: name}, Matchers: matchers, Log: log,
+	})
+}
+
+// ownSeries matches the generator's own series: those of an external Prometheus are in it
+// already.
+func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
+
+// runSending runs a recorder, sends what it records, and returns its error when the rest is
+// sent or no longer waited for.
+func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
+	if s == nil {
+		return run(ctx)
+	}
+	recording, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		s.Run(recording, hurry)
+	}()
+	err := run(ctx)
+	over()
+	<-sent
+	return err
+}
+
+// Run records until ctx ends, and sends what it records if there is a receiver.
+func (r *recording) Run(ctx context.Context) error {
+	return runSending(ctx, r.recorder.Run, r.sender, r.hurry)
+}
+
+// sent counts what was sent; nil: there is no receiver.
+func (r *recording) sent() *result.RemoteWrite {
+	if r.sender == nil {
+		return nil
+	}
+	stats := r.sender.Stats()
+	return &stats
+}

@@ -1,0 +1,166 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/recordings"
+	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// QueryOptions say what is asked of a recorded run, and for when.
+type QueryOptions struct {
+	// Expr is PromQL. It may use Grafana's $__range, $__rate_interval and $__interval.
+	Expr string
+	// At is a moment (RFC 3339), a time of day (UTC) or a duration since the first scrape;
+	// empty means the last scrape, or the end of Phase.
+	At string
+	// Phase is the name of a phase, whose end and length are taken; empty means the whole run.
+	Phase string
+	// Range asks for each Step from the start to the end; zero means the interval between scrapes.
+	Range bool
+	Step  time.Duration
+}
+
+// QueryAnswer holds the values of an expression, and writes them as text, JSON or CSV.
+type QueryAnswer = recordings.Answer
+
+// Query evaluates PromQL over the recorded run in dir and calls show with the answer, which is
+// valid until show returns. The directory is not changed.
+func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswer) error) (err error) {
+	r, err := recordings.Open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	q := recordings.Query{Expr: o.Expr, From: r.Start, To: r.End, Range: o.Range, Step: o.Step}
+	if o.Phase != "" {
+		p, err := r.Phase(o.Phase)
+		if err != nil {
+			return err
+		}
+		q.From, q.To = p.Start, p.End
+	}
+	if o.At != "" {
+		if q.To, err = momentOf("--at", o.At, r.Start); err != nil {
+			return err
+		}
+	}
+	answer, err := r.Ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	return show(answer)
+}
+
+// momentOf reads the moment of a flag, of a run whose first scrape was at first.
+func momentOf(flag, text string, first time.Time) (time.Time, error) {
+	at, err := parseMoment(text, first)
+	if err != nil {
+		return at, exitcode.Usagef("%s %q is no time (write 20s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z)", flag, text)
+	}
+	return at, nil
+}
+
+type (
+	// ServeOptions say which recorded runs to serve, and where.
+	ServeOptions = recordings.ServeOptions
+	// ServedRun is a recorded run that is served.
+	ServedRun = recordings.Served
+)
+
+// Serve serves recorded runs by Prometheus' query API until ctx ends, which is no error.
+// Their directories are not changed.
+func Serve(ctx context.Context, o ServeOptions) error {
+	o.Version = run.Version()
+	return recordings.Serve(ctx, o)
+}
+
+// Formats of an export.
+const (
+	ExportOpenMetrics = recordings.OpenMetrics
+	ExportBlocks      = recordings.Blocks
+	ExportRemoteWrite = recordings.RemoteWrite
+)
+
+// RemoteWrite names a receiver of Prometheus' remote write protocol.
+type RemoteWrite = remotewrite.Config
+
+// CheckRemoteWrite reports whether a receiver is named rightly. It sends nothing.
+func CheckRemoteWrite(c RemoteWrite) error {
+	_, err := remotewrite.New(c)
+	return err
+}
+
+// ExportOptions say what of a recorded run goes where.
+type ExportOptions struct {
+	Format string
+	// Labels are added to each series. Label run is the directory's name, unless it is named
+	// here; an empty value leaves a label out.
+	Labels map[string]string
+	// Start and End bound the samples; as QueryOptions.At.
+	Start, End string
+	// Rules adds what the shipped rules make of the run: records and ALERTS.
+	Rules bool
+	// Writer takes OpenMetrics text, Dir blocks, Receiver remote write.
+	Writer   io.Writer
+	Dir      string
+	Receiver RemoteWrite
+	// Log takes a line when the receiver goes away or is back.
+	Log func(format string, args ...any)
+}
+
+// Exported counts what an export wrote.
+type Exported = recordings.Exported
+
+// Export copies the metrics of the recorded run in dir elsewhere. The directory is not changed.
+func Export(ctx context.Context, dir string, o ExportOptions) (done Exported, err error) {
+	r, err := recordings.Open(ctx, dir)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	e := recordings.Export{Labels: runLabels(r.Name(), o.Labels), Rules: o.Rules}
+	for _, bound := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"--start", o.Start, &e.From}, {"--end", o.End, &e.To}} {
+		if bound.text != "" {
+			if *bound.into, err = momentOf(bound.flag, bound.text, r.Start); err != nil {
+				return done, err
+			}
+		}
+	}
+	if !e.From.IsZero() && !e.To.IsZero() && !e.To.After(e.From) {
+		return done, exitcode.Usagef("--start %s --end %s: it ends before it begins", o.Start, o.End)
+	}
+	switch o.Format {
+	case ExportOpenMetrics:
+		return r.WriteOpenMetrics(ctx, o.Writer, e)
+	case ExportBlocks:
+		return r.WriteBlocks(ctx, o.Dir, e)
+	}
+	client, err := remotewrite.New(o.Receiver)
+	if err != nil {
+		return done, exitcode.Usagef("--remote-write: %w", err)
+	}
+	var sent result.RemoteWrite
+	sent, err = r.Send(ctx, client, e, o.Log)
+	return Exported{Samples: int(sent.Sent)}, err
+}
+
+// runLabels are the labels added to the series of a run.
+func runLabels(name string, more map[string]string) map[string]string {
+	all := map[string]string{recordings.RunLabel: name}
+	for label, v := range more {
+		if all[label] = v; v == "" {
+			delete(all, label)
+		}
+	}
+	return all
+}

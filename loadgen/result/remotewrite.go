@@ -1,0 +1,30 @@
+package result
+
+import (
+	"fmt"
+	"time"
+)
+
+// RemoteWrite counts the samples of a run that were sent to another Prometheus.
+type RemoteWrite struct {
+	URL  string `json:"url"` // without its query
+	Sent int64  `json:"sentSamples"`
+	// Refused: by the receiver, and not sent again
+	Refused int64 `json:"refusedSamples,omitempty"`
+	// Unsent: when the run had ended and the time for the rest was over
+	Unsent     int64     `json:"unsentSamples,omitempty"`
+	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first of those
+	Error      string    `json:"error,omitempty"`     // the first
+}
+
+// Lost says in a line what the receiver does not have, and how to send it; "": it has all.
+func (w *RemoteWrite) Lost(dir string) string {
+	switch {
+	case w == nil || w.Refused == 0 && w.Unsent == 0:
+		return ""
+	case w.Unsent == 0:
+		return fmt.Sprintf("remote write: %s refused %d samples and took %d: %s", w.URL, w.Refused, w.Sent, w.Error)
+	}
+	return fmt.Sprintf("remote write: %d samples were not sent to %s, and %d were (`loadgen export %s --format remote-write --remote-write URL --start %s` sends them)",
+		w.Unsent, w.URL, w.Sent, dir, w.UnsentFrom.Format(time.RFC3339Nano))
+}
