@@ -14,7 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +55,16 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return objects("go run ./deploy/generate", rules, dashboards)
+}
+
+// Objects is Manifests of other rule files and dashboards, by their names ("etcd.yaml"), which
+// a command made.
+func Objects(command string, rules, dashboards map[string]string) (map[string][]byte, error) {
+	return objects(command, named("rules", rules), named("dashboards", dashboards))
+}
+
+func objects(command string, rules, dashboards []source) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var names []string
 	for _, s := range rules {
@@ -61,9 +73,9 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 		}
 		name := s.name + ".yaml"
 		names = append(names, name)
-		files[path.Join(RulesDir, name)] = prometheusRule(s)
+		files[path.Join(RulesDir, name)] = prometheusRule(command, s)
 	}
-	files[path.Join(RulesDir, kustomizationFile)] = kustomization("alerts", names)
+	files[path.Join(RulesDir, kustomizationFile)] = kustomization(command, "alerts", names)
 
 	names = nil
 	for _, s := range dashboards {
@@ -72,9 +84,9 @@ func Manifests(root fs.FS) (map[string][]byte, error) {
 		}
 		name := s.name + ".yaml"
 		names = append(names, name)
-		files[path.Join(DashboardsDir, name)] = configMap(s)
+		files[path.Join(DashboardsDir, name)] = configMap(command, s)
 	}
-	files[path.Join(DashboardsDir, kustomizationFile)] = kustomization("dashboards/json", names)
+	files[path.Join(DashboardsDir, kustomizationFile)] = kustomization(command, "dashboards/json", names)
 	return files, nil
 }
 
@@ -98,10 +110,22 @@ func sources(root fs.FS, pattern string) ([]source, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := strings.TrimSuffix(path.Base(file), path.Ext(file))
-		all = append(all, source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: string(text)})
+		all = append(all, newSource(file, string(text)))
 	}
 	return all, nil
+}
+
+func newSource(file, text string) source {
+	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
+	return source{file: file, name: strings.ReplaceAll(name, "_", "-"), text: text}
+}
+
+// named are the sources of a folder, in order.
+func named(folder string, files map[string]string) (all []source) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		all = append(all, newSource(path.Join(folder, name), files[name]))
+	}
+	return all
 }
 
 func checkDashboard(s source) error {
@@ -126,14 +150,14 @@ func checkDashboard(s source) error {
 const kustomizationFile = "kustomization.yaml"
 
 // header marks a generated file for Go's tools.
-func header(from string) string {
-	return fmt.Sprintf("# Code generated from %s by \"go run ./deploy/generate\"; DO NOT EDIT.\n", from)
+func header(command, from string) string {
+	return fmt.Sprintf("# Code generated from %s by %q; DO NOT EDIT.\n", from, command)
 }
 
 // prometheusRule wraps a rule file for the Prometheus operator: its text, comments
 // included, is the spec.
-func prometheusRule(s source) []byte {
-	return []byte(header(s.file) + `apiVersion: monitoring.coreos.com/v1
+func prometheusRule(command string, s source) []byte {
+	return []byte(header(command, s.file) + `apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: stormglass-` + s.name + `
@@ -142,8 +166,8 @@ spec:
 ` + indent(s.text, "  "))
 }
 
-func configMap(s source) []byte {
-	return []byte(header(s.file) + `apiVersion: v1
+func configMap(command string, s source) []byte {
+	return []byte(header(command, s.file) + `apiVersion: v1
 kind: ConfigMap
 metadata:
   name: ` + s.name + `-dashboard
@@ -154,9 +178,9 @@ data:
 ` + indent(s.text, "    "))
 }
 
-func kustomization(from string, names []string) []byte {
+func kustomization(command, from string, names []string) []byte {
 	var b strings.Builder
-	b.WriteString(header(from))
+	b.WriteString(header(command, from))
 	b.WriteString("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + Namespace + "\nresources:\n")
 	for _, name := range names {
 		b.WriteString("  - " + name + "\n")

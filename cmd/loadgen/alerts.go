@@ -44,7 +44,7 @@ runbooks too.`,
 		},
 	}
 	addOutputFlag(cmd, &output)
-	cmd.AddCommand(newProve())
+	cmd.AddCommand(newProve(), newRender())
 	return cmd
 }
 

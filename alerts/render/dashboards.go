@@ -1,0 +1,187 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+// dashboards renders dashboards for Grafana. Panels, annotations and links that are about
+// left-out jobs go, and a dashboard that has no other.
+func (r *renderer) dashboards(files fs.FS) (rendered, error) {
+	out := rendered{files: map[string]string{}}
+	boards := map[string]object{}
+	kept := map[string]bool{} // by uid
+	err := sorted(files, "*.json", func(name string, text []byte) error {
+		d := object{}
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&d); err != nil {
+			return err
+		}
+		queries, err := r.panels(d)
+		if err != nil {
+			return err
+		}
+		uid, _ := d["uid"].(string)
+		if !queries || r.job(Generator) == "" && slices.Contains(generators(), uid) {
+			out.leftOut = append(out.leftOut, "dashboard "+uid)
+			return nil
+		}
+		kept[uid], boards[name] = true, d
+		return nil
+	})
+	if err != nil {
+		return out, err
+	}
+	for name, d := range boards {
+		d["links"] = without(d["links"], func(link object) bool { return leadsNowhere(link, kept) })
+		each(d["panels"], func(panel object) {
+			panel["links"] = without(panel["links"], func(link object) bool { return leadsNowhere(link, kept) })
+			if panel["links"] == nil {
+				delete(panel, "links")
+			}
+		})
+		if out.files[name], err = encode(d); err != nil {
+			return out, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// generators are the dashboards of a run: without a load generator there is none.
+func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
+
+// panels renders the queries of a dashboard, and reports whether any is left.
+func (r *renderer) panels(d object) (queries bool, err error) {
+	note := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	d["panels"] = without(d["panels"], func(panel object) bool {
+		if panel["type"] == "row" {
+			return false
+		}
+		alive, e := r.targets(panel)
+		note(e)
+		queries = queries || alive
+		return !alive
+	})
+	d["panels"] = withoutEmptyRows(d["panels"])
+	if annotations, ok := d["annotations"].(object); ok {
+		annotations["list"] = without(annotations["list"], func(a object) bool {
+			target, ok := a["target"].(object)
+			if !ok {
+				return false
+			}
+			alive, e := r.query(target, "expr")
+			note(e)
+			return !alive
+		})
+	}
+	if variables, ok := d["templating"].(object); ok {
+		each(variables["list"], func(v object) {
+			if text, ok := v["definition"].(string); ok {
+				v["definition"] = r.text(text)
+			}
+			if q, ok := v["query"].(object); ok {
+				if text, ok := q["query"].(string); ok {
+					q["query"] = r.text(text)
+				}
+			}
+		})
+	}
+	return queries, err
+}
+
+// targets renders the queries of a panel, and reports whether any is left.
+func (r *renderer) targets(panel object) (alive bool, err error) {
+	panel["targets"] = without(panel["targets"], func(target object) bool {
+		ok, e := r.query(target, "expr")
+		if e != nil && err == nil {
+			err = fmt.Errorf("panel %q: %w", panel["title"], e)
+		}
+		alive = alive || ok
+		return !ok
+	})
+	return alive, err
+}
+
+// query renders the PromQL of a field, and reports whether it is about more than left-out
+// jobs.
+func (r *renderer) query(of object, field string) (alive bool, err error) {
+	text, _ := of[field].(string)
+	parsed, err := r.parser.ParseExpr(masked(text))
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", text, err)
+	}
+	if _, alive = r.prune(parsed); !alive {
+		return false, nil
+	}
+	if text, err = r.selected(text, masked(text)); err != nil {
+		return false, err
+	}
+	of[field] = r.text(text)
+	return true, nil
+}
+
+// leadsNowhere reports whether a link is to a dashboard that is not kept.
+func leadsNowhere(link object, kept map[string]bool) bool {
+	url, _ := link["url"].(string)
+	uid, ok := strings.CutPrefix(url, "/d/")
+	uid, _, _ = strings.Cut(uid, "?")
+	return ok && !kept[uid]
+}
+
+// withoutEmptyRows takes out headings under which no panel is.
+func withoutEmptyRows(list any) any {
+	all, _ := list.([]any)
+	var left []any
+	for i, p := range all {
+		row := p.(object)["type"] == "row"
+		if row && (i+1 == len(all) || all[i+1].(object)["type"] == "row") {
+			continue
+		}
+		left = append(left, p)
+	}
+	return left
+}
+
+// without is a list of objects without some of them; nil stays nil.
+func without(list any, drop func(object) bool) any {
+	all, ok := list.([]any)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(v any) bool {
+		o, ok := v.(object)
+		return ok && drop(o)
+	})
+}
+
+// each calls f with each object of a list.
+func each(list any, f func(object)) {
+	all, _ := list.([]any)
+	for _, v := range all {
+		if o, ok := v.(object); ok {
+			f(o)
+		}
+	}
+}
+
+// encode writes JSON as the dashboards that ship are written.
+func encode(d object) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	err := e.Encode(d)
+	return b.String(), err
+}

@@ -1,0 +1,214 @@
+// Package render makes the rules and dashboards that ship fit another Prometheus: other
+// names of jobs, another label for the cluster, more matchers, without components that are
+// not scraped there.
+//
+// Expressions keep their text. Only names within it change, and what is about components
+// that are left out goes: rules, alternatives of "or", panels, links, whole files.
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/alerts"
+	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/deploy"
+)
+
+// Generator is the job of the load generator.
+const Generator = "loadgen"
+
+// RunbookBase is where the pages of the repository are.
+const RunbookBase = "https://github.com/stormglass/stormglass/blob/main/docs"
+
+// Options of a bundle. The zero value changes nothing but runbook_url.
+type Options struct {
+	// Jobs are the names of jobs there, by ours. An empty one leaves the component out.
+	Jobs map[string]string
+	// ClusterLabel is the label of the cluster there; empty means "cluster".
+	ClusterLabel string
+	// Selector are matchers that each selector of a scraped series gets, as `tier="prod"`.
+	Selector string
+	// RunbookBase is where the pages of docs are; empty means RunbookBase.
+	RunbookBase string
+	// Namespace and Release are those of the objects for Kubernetes: the release is the label by
+	// which the operator's Prometheus finds rules. Empty means monitoring and
+	// kube-prometheus-stack.
+	Namespace, Release string
+}
+
+// Bundle holds what was rendered.
+type Bundle struct {
+	// Files by path: rules/*.yaml, dashboards/*.json, and kubernetes with both as objects.
+	Files map[string][]byte
+	// LeftOut names the alerts and dashboards that are about components that are left out.
+	LeftOut []string
+}
+
+// Jobs lists the names of jobs that can be given others.
+func Jobs() []string {
+	return []string{"cloud-controller-manager", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", Generator}
+}
+
+// renderer has the options, checked.
+type renderer struct {
+	Options
+	parser parser.Parser
+	// gone are the records that no rule writes any more.
+	gone map[string]bool
+}
+
+// Render renders the rules and dashboards that ship. An error is one of the options.
+func Render(o Options) (Bundle, error) {
+	r, err := newRenderer(o)
+	if err != nil {
+		return Bundle{}, err
+	}
+	rules, err := r.rules(alerts.Files())
+	if err != nil {
+		return Bundle{}, err
+	}
+	boards, err := r.dashboards(dashboards.JSON())
+	if err != nil {
+		return Bundle{}, err
+	}
+	b := Bundle{Files: map[string][]byte{}, LeftOut: slices.Concat(rules.leftOut, boards.leftOut)}
+	objects, err := deploy.Objects("loadgen alerts render", rules.files, boards.files)
+	if err != nil {
+		return Bundle{}, err
+	}
+	for name, text := range rules.files {
+		b.Files["rules/"+name] = []byte(text)
+	}
+	for name, text := range boards.files {
+		b.Files["dashboards/"+name] = []byte(text)
+	}
+	for name, text := range objects {
+		b.Files["kubernetes/"+name] = text
+	}
+	b.Files["kubernetes/kustomization.yaml"] = fmt.Appendf(nil, `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: %s
+resources: [rules, dashboards]
+labels:
+  - pairs: {release: %s}
+`, r.Namespace, r.Release)
+	return b, nil
+}
+
+// rendered is files by name, and what is in none of them.
+type rendered struct {
+	files   map[string]string
+	leftOut []string
+}
+
+var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func newRenderer(o Options) (*renderer, error) {
+	if o.ClusterLabel == "" {
+		o.ClusterLabel = clusterLabel
+	}
+	if o.RunbookBase == "" {
+		o.RunbookBase = RunbookBase
+	}
+	if o.Namespace == "" {
+		o.Namespace = deploy.Namespace
+	}
+	if o.Release == "" {
+		o.Release = "kube-prometheus-stack"
+	}
+	r := &renderer{Options: o, parser: parser.NewParser(parser.Options{}), gone: map[string]bool{}}
+	if err := r.checkJobs(); err != nil {
+		return nil, err
+	}
+	if !model.LegacyValidation.IsValidLabelName(o.ClusterLabel) {
+		return nil, fmt.Errorf("cluster label %q is no name of a label (letters, digits and _)", o.ClusterLabel)
+	}
+	if slices.Contains([]string{"job", "instance", "le"}, o.ClusterLabel) {
+		return nil, fmt.Errorf("cluster label %q has another meaning (name the label that tells clusters apart)", o.ClusterLabel)
+	}
+	if u, err := url.Parse(o.RunbookBase); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("runbook base %q is no URL (write %s)", o.RunbookBase, RunbookBase)
+	}
+	for _, name := range []string{o.Namespace, o.Release} {
+		if !dnsLabel.MatchString(name) {
+			return nil, fmt.Errorf("%q is no name in Kubernetes (small letters, digits and -)", name)
+		}
+	}
+	return r, r.checkSelector()
+}
+
+func (r *renderer) checkJobs() error {
+	kept := map[string]string{}
+	for _, ours := range slices.Sorted(maps.Keys(r.Jobs)) {
+		if !slices.Contains(Jobs(), ours) {
+			return fmt.Errorf("job %q is in no rule and no dashboard (it is one of %s)", ours, strings.Join(Jobs(), ", "))
+		}
+	}
+	for _, ours := range Jobs() {
+		theirs := r.job(ours)
+		if theirs == "" {
+			continue
+		}
+		if other := kept[theirs]; other != "" {
+			return fmt.Errorf("job %q is named for %s and for %s (tell them apart by relabelling, or leave one out: %s=)", theirs, other, ours, ours)
+		}
+		kept[theirs] = ours
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("every job is left out: nothing would be left")
+	}
+	return nil
+}
+
+func (r *renderer) checkSelector() error {
+	r.Selector = strings.Trim(strings.TrimSpace(r.Selector), ",")
+	if r.Selector == "" {
+		return nil
+	}
+	matchers, err := r.parser.ParseMetricSelector("{" + r.Selector + "}")
+	if err != nil {
+		return fmt.Errorf("%q are not matchers: %s (write them as in PromQL: tier=\"prod\")", r.Selector, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	for _, m := range matchers {
+		if m.Name == model.MetricNameLabel || m.Name == "job" {
+			return fmt.Errorf("%q matches %s, which is matched already (name what tells the cluster from others)", r.Selector, m.Name)
+		}
+	}
+	return nil
+}
+
+// job is the name of one of our jobs there, or "" where it is left out.
+func (r *renderer) job(ours string) string {
+	theirs, named := r.Jobs[ours]
+	if !named {
+		return ours
+	}
+	return theirs
+}
+
+// sorted calls f with the files of a pattern in order of their names.
+func sorted(files fs.FS, pattern string, f func(name string, text []byte) error) error {
+	names, err := fs.Glob(files, pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if err := f(name, text); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/alerts/render"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newRender() *cobra.Command {
+	var o render.Options
+	var out string
+	var production bool
+	cmd := &cobra.Command{
+		Use:   "render --out DIR",
+		Short: "Write rules and dashboards for a Prometheus with other names of jobs",
+		Long: `Write the rules and dashboards that ship for a Prometheus of yours: with its names of
+jobs, its label for the cluster, and more matchers in each selector. Without flags the
+jobs are those of the Helm chart kube-prometheus-stack. DIR gets
+
+  rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
+  dashboards/*.json    for Grafana's import or provisioning
+  kubernetes/          both as PrometheusRules and labelled ConfigMaps:
+                       kubectl apply --server-side -k DIR/kubernetes
+
+Each alert has a runbook_url, beside the runbook in it. A component whose job is empty is
+left out, with the rules, panels and dashboards that are about it alone: etcd, scheduler
+and controller manager of a managed control plane, or with --production the load
+generator.`,
+		Example: `  loadgen alerts render --out monitoring --production
+  loadgen alerts render --out monitoring --job kube-apiserver=kubernetes-apiservers --job etcd=etcd --cluster-label k8s_cluster
+  loadgen alerts render --out eks --production --job etcd= --job kube-scheduler= --job kube-controller-manager= --selector 'cluster="prod"'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return loadgen.Usage(errors.New("--out is missing (name a new directory for the files)"))
+			}
+			jobs := loadgen.KubePrometheusStackJobs()
+			if production {
+				jobs[render.Generator] = ""
+			}
+			maps.Copy(jobs, o.Jobs)
+			o.Jobs = jobs
+			bundle, err := render.Render(o)
+			if err != nil {
+				return loadgen.Usage(fmt.Errorf("render: %w", err))
+			}
+			if err := writeBundle(out, bundle); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d files in %s\n", len(bundle.Files), out)
+			if len(bundle.LeftOut) > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "left out: %s\n", strings.Join(bundle.LeftOut, ", "))
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&out, "out", "", "new `directory` for the files")
+	flags.StringToStringVar(&o.Jobs, "job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver; empty leaves it out (repeatable; default: as kube-prometheus-stack has it)")
+	flags.Lookup("job").DefValue = ""
+	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that tells clusters apart")
+	flags.StringVar(&o.Selector, "selector", "", "`matchers` for each selector of a scraped series, as 'tier=\"prod\"'")
+	flags.BoolVar(&production, "production", false, "leave out what is about the load generator alone")
+	flags.StringVar(&o.RunbookBase, "runbook-base", render.RunbookBase, "`URL` of the pages that runbook_url leads to")
+	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects for Kubernetes")
+	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of those objects, by which the operator finds rules")
+	return cmd
+}
+
+// writeBundle writes files into a directory that is new or empty: what an earlier bundle
+// left would be loaded too.
+func writeBundle(dir string, b render.Bundle) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return loadgen.Usage(fmt.Errorf("--out %s: the directory is not empty (name a new one)", dir))
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return loadgen.Usage(fmt.Errorf("--out: %w (name a directory that can be made)", err))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Files)) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, b.Files[name], 0o644)
+		}
+		if err != nil {
+			return loadgen.Usage(fmt.Errorf("--out: %w (name a directory that can be written)", err))
+		}
+	}
+	return nil
+}
