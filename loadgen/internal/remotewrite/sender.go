@@ -19,6 +19,9 @@ const (
 	batchSamples = 5_000
 	// window is the longest stretch of the archive that is in memory.
 	window = 30 * time.Second
+	// lookBack is how far before what was sent the zero of a new counter may lie: at the last
+	// scrape of its target, which may have been away.
+	lookBack = 15 * time.Minute
 	// drainWithin bounds what is sent after the end of the recording.
 	drainWithin = 30 * time.Second
 )
@@ -165,7 +168,8 @@ func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 		return b.batches(), err
 	}
 	young := func(l labels.Labels) bool { return born[l.Hash()] }
-	if err = archive.StreamSome(ctx, s.o.Samples, s.o.From.UnixMilli(), end, young, add, s.o.Matchers...); err == nil {
+	from := max(s.o.From.UnixMilli(), s.done-lookBack.Milliseconds())
+	if err = archive.StreamSome(ctx, s.o.Samples, from, end, young, add, s.o.Matchers...); err == nil {
 		maps.Copy(s.known, born)
 	}
 	return b.batches(), err
