@@ -53,14 +53,14 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	past := observe.Past{}
 	var end time.Time
 	for i, dir := range o.Dirs {
-		run, err := Open(ctx, dir)
-		if err != nil {
-			return err
+		run, refused := Open(ctx, dir)
+		if refused != nil {
+			return refused
 		}
 		defer func() { err = errors.Join(err, run.Close()) }()
-		samples, err := run.Replayed(ctx)
-		if err != nil {
-			return err
+		samples, failed := run.Replayed(ctx)
+		if failed != nil {
+			return failed
 		}
 		all = append(all, archive.WithLabels(samples, map[string]string{RunLabel: names[i]}))
 		served = append(served, Served{names[i], dir, run.Start, run.End, run.Interval.Seconds()})
