@@ -60,8 +60,8 @@ func TestPromtoolAcceptsRenderedRules(t *testing.T) {
 	promtool := deploytest.Tool(t, deploytest.Promtool)
 	for name, o := range map[string]render.Options{
 		"production": production(),
-		"selected": {Jobs: kubePrometheusStack(), Selector: `tier="prod", env!~"dev|test"`},
-		"managed":  {Jobs: map[string]string{"kube-apiserver": "apiserver", "etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "", "loadgen": ""}},
+		"selected":   {Jobs: kubePrometheusStack(), Selector: `tier="prod", env!~"dev|test"`},
+		"managed":    {Jobs: map[string]string{"kube-apiserver": "apiserver", "etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "", "loadgen": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := write(t, bundle(t, o))

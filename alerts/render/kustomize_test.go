@@ -1,0 +1,40 @@
+package render_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/stormglass/stormglass/alerts/render"
+)
+
+// kubectl apply -k takes the objects: each in the namespace, under the release that the
+// operator's Prometheus selects.
+func TestKustomizeBuilds(t *testing.T) {
+	b := bundle(t, render.Options{Jobs: kubePrometheusStack(), Namespace: "observability", Release: "kps"})
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(write(t, b), "kubernetes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[string]int{}, map[string]int{}
+	for _, r := range built.Resources() {
+		got[r.GetKind()]++
+		if r.GetNamespace() != "observability" || r.GetLabels()["release"] != "kps" {
+			t.Errorf("%s %s is in %q with the labels %v", r.GetKind(), r.GetName(), r.GetNamespace(), r.GetLabels())
+		}
+	}
+	for name := range b.Files {
+		switch {
+		case strings.HasPrefix(name, "rules/"):
+			want["PrometheusRule"]++
+		case strings.HasPrefix(name, "dashboards/"):
+			want["ConfigMap"]++
+		}
+	}
+	if got["PrometheusRule"] != want["PrometheusRule"] || got["ConfigMap"] != want["ConfigMap"] || len(got) != 2 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
