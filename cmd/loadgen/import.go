@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newImport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make a scenario of another tool's configuration",
+		Long: `Make a scenario of another tool's configuration: of kube-burner, ClusterLoader2 or
+KWOK. It goes to standard output with its templates in it, or with --out to a file,
+with its templates beside it.
+
+What could not be carried over is a comment at its place in the scenario, which
+begins with NOT CARRIED OVER, and a line on standard error. The scenario is valid;
+read the comments before you run it.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImportKubeBurner(), newImportClusterLoader(), newImportKwok())
+	return cmd
+}
+
+// importFlags are those of all imports.
+type importFlags struct {
+	out     string
+	sets    []string
+	values  []string // files
+	options loadgen.ImportOptions
+}
+
+func (f *importFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", "", "`file` to write the scenario to, its templates into a directory beside it (default: standard output, with the templates in it)")
+	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes")
+}
+
+func (f *importFlags) addCluster(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on a cluster of yours: without simulated nodes, node selectors as they are")
+}
+
+// convert does an import and writes what comes of it.
+func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(loadgen.ImportOptions) (*loadgen.Imported, error)) error {
+	o := f.options
+	if o.Nodes < 0 {
+		return loadgen.Usage(fmt.Errorf("--nodes %d: it is no number of nodes", o.Nodes))
+	}
+	o.Values = map[string]any{}
+	for _, file := range f.values {
+		data, err := userfile.Read(file, userfile.Text)
+		if err != nil {
+			return loadgen.Usage(fmt.Errorf("%s: cannot read it: %w", file, err))
+		}
+		values, err := loadgen.ReadImportValues(file, data)
+		if err != nil {
+			return loadgen.Usage(err)
+		}
+		maps.Copy(o.Values, values)
+	}
+	values, err := loadgen.ImportValues(f.sets, typed)
+	if err != nil {
+		return loadgen.Usage(err)
+	}
+	maps.Copy(o.Values, values)
+	o.Beside = f.out != ""
+	r, err := do(o)
+	if err != nil {
+		return loadgen.Usage(err)
+	}
+	if err := f.write(cmd, r); err != nil {
+		return err
+	}
+	stderr := cmd.ErrOrStderr()
+	for _, remark := range r.Remarks {
+		fmt.Fprintln(stderr, remark)
+	}
+	fmt.Fprintf(stderr, "%s: %d of %d parts carried over whole, %s\n", cmp.Or(f.out, r.Name), r.Whole, r.Items, counted(len(r.Remarks), "remark"))
+	return nil
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// write writes the scenario to standard output, or with its templates to files that are not there yet.
+func (f *importFlags) write(cmd *cobra.Command, r *loadgen.Imported) error {
+	if f.out == "" {
+		_, err := cmd.OutOrStdout().Write(r.Scenario)
+		return err
+	}
+	files := append(r.Files, loadgen.ImportedFile{Name: filepath.Base(f.out), Data: r.Scenario})
+	for _, file := range files {
+		path := filepath.Join(filepath.Dir(f.out), file.Name)
+		if _, err := os.Lstat(path); err == nil {
+			return loadgen.Usage(fmt.Errorf("--out %s: %s is there already (name another file)", f.out, path))
+		}
+	}
+	for _, file := range files {
+		path := filepath.Join(filepath.Dir(f.out), file.Name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err = errors.Join(err, os.WriteFile(path, file.Data, 0o644)); err != nil {
+			return loadgen.Usage(fmt.Errorf("--out %s: cannot write %s: %w", f.out, path, userfile.Cause(err)))
+		}
+	}
+	return nil
+}
+
+func newImportKubeBurner() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "kube-burner FILE|DIR",
+		Short: "Import a configuration of kube-burner",
+		Long: `Import a configuration of kube-burner: a file, or a directory with one. Jobs that
+create objects become loads of objects at their qps, followed by waits; jobs that
+delete and patch become actions; thresholds and alert profiles become gates, metric
+profiles the rows of a comparison.
+
+A configuration that is a template takes its values from --set and --user-data, and
+never from the environment.`,
+		Example: `  loadgen import kube-burner kubelet-density/kubelet-density.yml > mine.yaml
+  loadgen import kube-burner api-intensive --out mine.yaml
+  loadgen import kube-burner workload.yml --set JOB_ITERATIONS=50 --user-data values.yml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.convert(cmd, false, func(o loadgen.ImportOptions) (*loadgen.Imported, error) { return loadgen.ImportKubeBurner(args[0], o) })
+		},
+	}
+	f.add(cmd)
+	f.addCluster(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.sets, "set", nil, "value of the configuration's template, as `NAME=VALUE`; NAME= is empty (repeatable)")
+	flags.StringArrayVar(&f.values, "user-data", nil, "`file` of values in YAML or JSON (repeatable)")
+	flags.StringArrayVar(&f.options.Alerts, "alert-profile", nil, "alert profile that the configuration does not name, a `file` (repeatable)")
+	flags.StringArrayVar(&f.options.Metrics, "metrics-profile", nil, "metrics profile that the configuration does not name, a `file` (repeatable)")
+	return cmd
+}
+
+func newImportClusterLoader() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "clusterloader2 FILE",
+		Short: "Import a test of ClusterLoader2",
+		Long: `Import a test of ClusterLoader2 with its modules. Phases that make objects become
+loads of objects with the arrivals of their tuning sets, others actions; measurements
+become waits, transitions and gates.
+
+--nodes is what the test's template reads as .Nodes, 100 if it is not given, and the
+number of simulated nodes.`,
+		Example: `  loadgen import clusterloader2 testing/density/config.yaml --nodes 50 > density.yaml
+  loadgen import clusterloader2 testing/load/config.yaml --set CL2_LOAD_TEST_THROUGHPUT=20 --out load.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.convert(cmd, true, func(o loadgen.ImportOptions) (*loadgen.Imported, error) {
+				return loadgen.ImportClusterLoader2(args[0], o)
+			})
+		},
+	}
+	f.add(cmd)
+	f.addCluster(cmd)
+	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "value of the test's template, as `NAME=VALUE` (repeatable)")
+	cmd.Flags().StringArrayVar(&f.values, "testoverrides", nil, "`file` of values (repeatable)")
+	return cmd
+}
+
+func newImportKwok() *cobra.Command {
+	var f importFlags
+	cmd := &cobra.Command{
+		Use:   "kwok STAGES...",
+		Short: "Import Stages of KWOK as the lives of pods on simulated nodes",
+		Long: `Import Stages of KWOK: files, or directories of them. What they say of pods becomes
+nodes.podStart and nodes.podLives, of nodes nodes.statusReport; the phase is there to
+be filled with load.`,
+		Example: `  loadgen import kwok kustomize/stage/pod/general kustomize/stage/node/heartbeat > mine.yaml`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.convert(cmd, false, func(o loadgen.ImportOptions) (*loadgen.Imported, error) { return loadgen.ImportKwok(args, o) })
+		},
+	}
+	f.add(cmd)
+	return cmd
+}

@@ -1,0 +1,35 @@
+package loadgen
+
+import "github.com/stormglass/stormglass/loadgen/internal/importer"
+
+// ImportOptions are those of an import from another tool.
+type ImportOptions = importer.Options
+
+// Imported is a scenario made of another tool's configuration, and what it lacks.
+type Imported = importer.Result
+
+// ImportedFile is a template beside an imported scenario.
+type ImportedFile = importer.File
+
+// ImportKubeBurner imports a configuration of kube-burner: a file, or a directory that has one.
+func ImportKubeBurner(path string, o ImportOptions) (*Imported, error) {
+	return importer.KubeBurner(path, o)
+}
+
+// ImportClusterLoader2 imports a test of ClusterLoader2.
+func ImportClusterLoader2(file string, o ImportOptions) (*Imported, error) {
+	return importer.ClusterLoader2(file, o)
+}
+
+// ImportKwok imports Stages of KWOK: files, or directories of them.
+func ImportKwok(paths []string, o ImportOptions) (*Imported, error) { return importer.Kwok(paths, o) }
+
+// ImportValues reads NAME=VALUE pairs; with typed, numbers and truth values are such.
+func ImportValues(pairs []string, typed bool) (map[string]any, error) {
+	return importer.ParseValues(pairs, typed)
+}
+
+// ReadImportValues reads a file of values in YAML or JSON.
+func ReadImportValues(file string, data []byte) (map[string]any, error) {
+	return importer.ReadOverrides(file, data)
+}

@@ -1,0 +1,293 @@
+package importer
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// symbol is a value that is known only when an object is made, as its index: in a text it is the expression that gives
+// it then. value is that of the index for which a template is rendered.
+type symbol struct {
+	expr  string
+	value any
+	drawn bool // at random: there is no value before
+}
+
+func (s symbol) String() string { return "{{" + s.expr + "}}" }
+
+// Format writes the expression, whatever the verb.
+func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
+
+// concrete is a value of which a decision depends.
+func concrete(v any) (any, error) {
+	s, ok := v.(symbol)
+	switch {
+	case !ok:
+		return v, nil
+	case s.drawn:
+		return nil, fmt.Errorf("a decision by what %s draws", strings.Fields(s.expr)[0])
+	}
+	return s.value, nil
+}
+
+func operand(v any) string {
+	switch v := v.(type) {
+	case symbol:
+		return "(" + v.expr + ")"
+	case string:
+		return strconv.Quote(v)
+	}
+	return fmt.Sprint(v)
+}
+
+func toFloat(v any) (float64, error) {
+	switch n := v.(type) {
+	case symbol:
+		if n.drawn {
+			return 0, nil // its expression counts
+		}
+		return toFloat(n.value)
+	case int:
+		return float64(n), nil
+	case int64:
+		return float64(n), nil
+	case float64:
+		return n, nil
+	case string:
+		if f, err := strconv.ParseFloat(n, 64); err == nil {
+			return f, nil
+		}
+	}
+	return 0, fmt.Errorf("%v is no number", v)
+}
+
+// arithmetic is a function of numbers: whole ones with whole, and of symbols the expression of sprig's function.
+func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
+	return func(args ...any) (any, error) {
+		if len(args) == 0 {
+			return nil, fmt.Errorf("%s of nothing", name)
+		}
+		symbolic, drawn := false, false
+		var words []string
+		result := 0.0
+		for i, arg := range args {
+			s, is := arg.(symbol)
+			symbolic, drawn = symbolic || is, drawn || is && s.drawn
+			words = append(words, operand(arg))
+			f, err := toFloat(arg)
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				result = f
+				continue
+			}
+			if result, err = fold(result, f); err != nil && !drawn {
+				return nil, err
+			}
+		}
+		var value any = result
+		if whole {
+			value = int(result)
+		}
+		if symbolic {
+			return symbol{expr: name + " " + strings.Join(words, " "), value: value, drawn: drawn}, nil
+		}
+		return value, nil
+	}
+}
+
+func divide(a, b float64) (float64, error) {
+	if b == 0 {
+		return 0, fmt.Errorf("division by zero")
+	}
+	return a / b, nil
+}
+
+func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
+	return func(a, b float64) (float64, error) { return f(a, b), nil }
+}
+
+// cl2Functions are the functions of ClusterLoader2's templates (pkg/config/template_functions.go), and those of
+// text/template that decide, for symbols.
+func cl2Functions(files fs.FS) template.FuncMap {
+	add := exact(func(a, b float64) float64 { return a + b })
+	subtract := exact(func(a, b float64) float64 { return a - b })
+	multiply := exact(func(a, b float64) float64 { return a * b })
+	include := func(file string) (string, error) {
+		data, err := fs.ReadFile(files, path.Clean(strings.TrimPrefix(file, "/")))
+		return string(data), err
+	}
+	all := template.FuncMap{
+		"AddInt": arithmetic("add", true, add), "AddFloat": arithmetic("addf", false, add),
+		"SubtractInt": arithmetic("sub", true, subtract), "SubtractFloat": arithmetic("subf", false, subtract),
+		"MultiplyInt": arithmetic("mul", true, multiply), "MultiplyFloat": arithmetic("mulf", false, multiply),
+		"DivideInt": arithmetic("div", true, divide), "DivideFloat": arithmetic("divf", false, divide),
+		"MaxInt": arithmetic("max", true, exact(math.Max)), "MaxFloat": arithmetic("maxf", false, exact(math.Max)),
+		"MinInt": arithmetic("min", true, exact(math.Min)), "MinFloat": arithmetic("minf", false, exact(math.Min)),
+		"Mod": arithmetic("mod", true, func(a, b float64) (float64, error) {
+			if int(b) == 0 {
+				return 0, fmt.Errorf("division by zero")
+			}
+			return float64(int(a) % int(b)), nil
+		}),
+		"Ceil": func(v any) (any, error) {
+			f, err := toFloat(v)
+			if s, ok := v.(symbol); ok && err == nil {
+				return symbol{"ceil " + operand(s), math.Ceil(f), s.drawn}, nil
+			}
+			return math.Ceil(f), err
+		},
+		"DefaultParam": func(v, otherwise any) any {
+			if v == nil {
+				return otherwise
+			}
+			return v
+		},
+		"IfThenElse": func(condition, then, otherwise any) (any, error) {
+			c, err := concrete(condition)
+			if err != nil {
+				return nil, err
+			}
+			is, ok := c.(bool)
+			if !ok {
+				return nil, fmt.Errorf("%v is neither true nor false", c)
+			}
+			if is {
+				return then, nil
+			}
+			return otherwise, nil
+		},
+		"IncludeFile": include, "IncludeEmbedFile": include,
+		"Lowercase": func(text string) (string, error) {
+			if strings.Contains(text, "{{") {
+				return "", fmt.Errorf("Lowercase of a name that is not known yet")
+			}
+			return strings.ToLower(text), nil
+		},
+		"StringSplit": func(text string) []string { return strings.Split(text, ",") },
+		"Concat": func(parts ...any) string {
+			var b strings.Builder
+			for _, p := range parts {
+				fmt.Fprint(&b, p)
+			}
+			return b.String()
+		},
+		"YamlQuote": func(text any, tabs int) (string, error) {
+			data, err := yaml.Marshal(fmt.Sprint(text))
+			return strings.ReplaceAll(string(data), "\n", "\n"+strings.Repeat("  ", tabs)), err
+		},
+		"concrete": concrete,
+	}
+	zeros := func(v any) ([]int, error) {
+		c, err := concrete(v)
+		if err != nil {
+			return nil, err
+		}
+		n, err := toFloat(c)
+		if err != nil || n < 0 || n > 1e6 {
+			return nil, fmt.Errorf("a list of %v", v)
+		}
+		return make([]int, int(n)), nil
+	}
+	all["Seq"], all["SliceOfZeros"] = zeros, zeros
+	all["Loop"] = func(v any) ([]int, error) {
+		list, err := zeros(v)
+		for i := range list {
+			list[i] = i
+		}
+		return list, err
+	}
+	random(all)
+	decisions(all)
+	return all
+}
+
+// random adds the functions that draw: the load draws, when it makes an object.
+func random(all template.FuncMap) {
+	between := func(from, to any) (any, error) {
+		a, err := toFloat(from)
+		if err != nil {
+			return nil, err
+		}
+		b, err := toFloat(to)
+		if err != nil || int(a) >= int(b) {
+			return int(a), err
+		}
+		return symbol{expr: fmt.Sprintf("randInt %d %d", int(a), int(b)+1), drawn: true}, nil
+	}
+	letters := func(n any) (any, error) {
+		count, err := toFloat(n)
+		if err != nil || int(count) == 0 {
+			return "", err
+		}
+		return symbol{expr: fmt.Sprintf("randAlphaNum %d", int(count)), drawn: true}, nil
+	}
+	all["RandIntRange"] = between
+	all["RandInt"] = func(to any) (any, error) { return between(0, to) }
+	all["RandData"] = letters
+	all["RandDataWithSeed"] = func(n, _ any) (any, error) { return letters(n) }
+}
+
+// decisions replaces the functions of text/template that compare.
+func decisions(all template.FuncMap) {
+	compare := func(holds func(order int, equal bool) bool) func(a any, others ...any) (bool, error) {
+		return func(a any, others ...any) (bool, error) {
+			x, err := concrete(a)
+			if err != nil {
+				return false, err
+			}
+			for _, other := range others {
+				y, err := concrete(other)
+				if err != nil {
+					return false, err
+				}
+				f, notX := toFloat(x)
+				g, notY := toFloat(y)
+				order, equal := strings.Compare(fmt.Sprint(x), fmt.Sprint(y)), fmt.Sprint(x) == fmt.Sprint(y)
+				if notX == nil && notY == nil {
+					order, equal = int(math.Copysign(1, f-g)), f == g
+				}
+				if holds(order, equal) {
+					return true, nil
+				}
+			}
+			return false, nil
+		}
+	}
+	all["eq"] = compare(func(_ int, equal bool) bool { return equal })
+	all["ne"] = compare(func(_ int, equal bool) bool { return !equal })
+	all["lt"] = compare(func(order int, equal bool) bool { return order < 0 && !equal })
+	all["le"] = compare(func(order int, equal bool) bool { return order < 0 || equal })
+	all["gt"] = compare(func(order int, equal bool) bool { return order > 0 && !equal })
+	all["ge"] = compare(func(order int, equal bool) bool { return order > 0 || equal })
+	truth := func(v any) (bool, error) {
+		c, err := concrete(v)
+		is, _ := template.IsTrue(c)
+		return is, err
+	}
+	all["not"] = func(v any) (bool, error) {
+		is, err := truth(v)
+		return !is, err
+	}
+	first := func(want bool) func(...any) (any, error) {
+		return func(args ...any) (any, error) {
+			var last any
+			for _, arg := range args {
+				last = arg
+				if is, err := truth(arg); err != nil || is == want {
+					return arg, err
+				}
+			}
+			return last, nil
+		}
+	}
+	all["and"], all["or"] = first(false), first(true)
+}

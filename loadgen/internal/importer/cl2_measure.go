@@ -1,0 +1,255 @@
+package importer
+
+import (
+	"fmt"
+
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// cl2Measurement is a measurement from its start on.
+type cl2Measurement struct {
+	item   *item
+	method string
+	params *fields
+}
+
+// call is one call of a measurement: its parameters, those of its start behind them.
+type call struct {
+	*fields // of the step
+	own     *fields
+	start   *fields // nil: none
+	item    *item
+	id      string
+}
+
+// param is the fields in which a parameter is said.
+func (m call) param(key string) *fields {
+	for _, f := range []*fields{m.own, m.fields, m.start} {
+		if f != nil && f.has(key) {
+			return f
+		}
+	}
+	return m.fields
+}
+
+func (m call) text(key, otherwise string) string { return m.param(key).text(key, otherwise) }
+func (m call) duration(key string, otherwise time.Duration) time.Duration {
+	return m.param(key).duration(key, otherwise)
+}
+func (m call) number(key string, otherwise float64) float64 {
+	return m.param(key).number(key, otherwise)
+}
+func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
+func (m call) at(key string) Remark                 { return m.param(key).at(key) }
+
+// measure does the measurements of a step, which go on side by side: what they wait for is one condition.
+func (c *cl2) measure(step string, all []*fields) {
+	var waits []string
+	var within time.Duration
+	for _, f := range all {
+		method, params := f.text("method", ""), f.sub("params")
+		instances := f.list("instances")
+		if len(instances) == 0 {
+			instances = []*fields{nil}
+		}
+		for _, instance := range instances {
+			m := call{fields: params, id: f.text("identifier", method)}
+			if instance != nil {
+				m.own, m.id = instance.sub("params"), instance.text("identifier", method)
+			}
+			w, d := c.measurement(method, m)
+			waits = append(waits, w...)
+			within = max(within, d)
+		}
+	}
+	if p := c.waitPhase(step, waits, within); p != nil {
+		return
+	}
+}
+
+// measurement does one call, and returns the conditions that it waits for.
+func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
+	key := method + "/" + m.id
+	known := c.measurements[key]
+	if known == nil {
+		known = &cl2Measurement{item: c.item(), method: method, params: m.fields}
+		if m.own != nil {
+			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
+		}
+		c.measurements[key] = known
+	} else {
+		m.start = known.params
+	}
+	m.item = known.item
+	action := m.text("action", "gather")
+	if action == "start" {
+		known.params = m.fields
+		if m.own != nil {
+			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
+		}
+		if !c.supported(method) {
+			c.unsupported(method, m)
+		}
+		return nil, 0
+	}
+	if c.supported(method) {
+		defer c.unreadParams(method, m)
+	}
+	switch method {
+	case "WaitForControlledPodsRunning":
+		return c.controlled(m), m.duration("operationTimeout", 10*time.Minute)
+	case "WaitForFinishedJobs":
+		return c.conditionsOf(m, "jobs.batch", conditionTest("Complete", "True")+" || "+conditionTest("Failed", "True")), m.duration("timeout", 10*time.Minute)
+	case "WaitForRunningPods":
+		return c.counted(m, "pods", `status.phase == "Running"`, "desiredPodCount"), m.duration("timeout", time.Minute)
+	case "WaitForNodes":
+		return []string{fmt.Sprintf("nodes.size() >= %d", int(m.number("minDesiredNodeCount", 0)))}, m.duration("timeout", 30*time.Minute)
+	case "WaitForBoundPVCs":
+		return c.counted(m, "persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), m.duration("timeout", 5*time.Minute)
+	case "PodStartupLatency":
+		c.podStartup(m)
+	case "APIResponsivenessPrometheus", "APIResponsiveness":
+		c.responsiveness(m)
+	case "SchedulingThroughput":
+		c.throughput(m)
+	case "SchedulingMetrics", "PrometheusSchedulingMetrics":
+		c.figure(flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+	case "EtcdMetrics":
+		c.figure(flow("name", "wal-fsync", "objective", "wal-fsync"))
+	case "JobLifecycleLatency":
+		c.transition(flow("name", "job-complete"))
+	case "GenericPrometheusQuery":
+		c.queries(m)
+	case "Sleep":
+		c.pause(m.id, m.duration("duration", 0))
+	case "Timer": // each phase's length is measured
+	default:
+		c.unsupported(method, m)
+	}
+	return nil, 0
+}
+
+// merged is a mapping with the fields of another over its own.
+func merged(base, over *yaml.Node) *yaml.Node {
+	m := &yaml.Node{Kind: yaml.MappingNode}
+	for _, n := range []*yaml.Node{over, base} {
+		if n != nil && n.Kind == yaml.MappingNode {
+			m.Line = n.Line
+			m.Content = append(m.Content, n.Content...) // the first of a key counts
+		}
+	}
+	return m
+}
+
+func (c *cl2) supported(method string) bool {
+	switch method {
+	case "WaitForControlledPodsRunning", "WaitForFinishedJobs", "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "PodStartupLatency",
+		"APIResponsivenessPrometheus", "APIResponsiveness", "SchedulingThroughput", "SchedulingMetrics", "PrometheusSchedulingMetrics", "EtcdMetrics",
+		"JobLifecycleLatency", "GenericPrometheusQuery", "Sleep", "Timer":
+		return true
+	}
+	return false
+}
+
+// unreadParams remarks on parameters that change what a measurement does, and were not read.
+func (c *cl2) unreadParams(method string, m call) {
+	for _, f := range []*fields{m.own, m.fields, m.start} {
+		if f == nil {
+			continue
+		}
+		// How results are written, how often is looked, and kinds and labels of the start.
+		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
+			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
+			"schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
+		for _, key := range f.unread() {
+			if id := method + m.id + key; !c.told[id] {
+				c.told[id] = true
+				m.item.remark(c.lastPhase(), f.at(key), "%s: its %s changes nothing here", m.id, key)
+			}
+		}
+	}
+}
+
+// unsupported remarks on a measurement once.
+func (c *cl2) unsupported(method string, m call) {
+	if id := "method " + method + m.id; !c.told[id] {
+		c.told[id] = true
+		what := method
+		if m.id != method {
+			what += " (" + m.id + ")"
+		}
+		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
+	}
+}
+
+// selectorOf reads a label selector that asks for equality.
+func (c *cl2) selectorOf(m call) map[string]string {
+	text := m.text("labelSelector", "")
+	all := map[string]string{}
+	s, err := labels.Parse(text)
+	if err != nil {
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is no label selector", text)
+		return nil
+	}
+	requirements, _ := s.Requirements()
+	for _, r := range requirements {
+		if values := r.Values().List(); len(values) == 1 && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In) {
+			all[r.Key()] = values[0]
+			continue
+		}
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "objects without %q count too", r.String())
+	}
+	return all
+}
+
+func (c *cl2) conditionsOf(m call, resource, test string) []string {
+	return []string{allOf(resource, c.selectorOf(m), test)}
+}
+
+// controlled is the condition that the pods of all controllers of a kind run, and those of deleted ones are gone.
+func (c *cl2) controlled(m call) []string {
+	kind := m.text("kind", "")
+	resource := resourceOf(m.text("apiVersion", ""), kind)
+	of := c.selectorOf(m)
+	test := readyTest(kind)
+	if kind == "Job" {
+		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
+	}
+	if test == "" || !celName.MatchString(resource) {
+		m.item.remark(c.lastPhase(), m.at("kind"), "the pods of a %s are not waited for", kind)
+		return nil
+	}
+	left := 0
+	for key, made := range c.made {
+		if made.kind == kind && selects(of, made.labels) {
+			left += c.replicas[key]
+		}
+	}
+	if left > 0 {
+		return []string{allOf(resource, of, test)}
+	}
+	gone := []string{noneOf(resource, of)}
+	for key, made := range c.made {
+		if made.kind == kind && c.replicas[key] == 0 && len(of) > 0 && selects(of, made.pods) {
+			return append(gone, noneOf("pods", of))
+		}
+	}
+	return gone
+}
+
+// counted is the condition that at least so many objects hold a test, or that there are none.
+func (c *cl2) counted(m call, resource, test, key string) []string {
+	want := int(m.number(key, 0))
+	of := c.selectorOf(m)
+	if want == 0 {
+		return []string{noneOf(resource, of)}
+	}
+	for _, label := range sortedKeys(of) {
+		test += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
+	}
+	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
+}

@@ -1,0 +1,321 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// cl2Phase is a phase of a step: objects of a bundle, as many as it says in each namespace of a range.
+type cl2Phase struct {
+	*fields
+	item       *item
+	objects    []*fields
+	want, have int
+	spread     int    // namespaces; 0: objects without namespace
+	where      string // the range, for a person
+	keys       []cl2Objects
+}
+
+// change is by how many bundles the phase changes what there is.
+func (p *cl2Phase) change() int {
+	switch {
+	case p.want == p.have:
+		return p.want * max(1, p.spread)
+	case p.want > p.have:
+		return (p.want - p.have) * max(1, p.spread)
+	}
+	return (p.have - p.want) * max(1, p.spread)
+}
+
+// phasesOf adds the phases of a step as one phase: creations as loads, the others as actions.
+func (c *cl2) phasesOf(name string, all []*fields) {
+	var phases []*cl2Phase
+	together := map[string]int{}
+	for _, f := range all {
+		p := c.readPhase(f)
+		phases = append(phases, p)
+		together[f.text("tuningSet", "")] += p.change()
+	}
+	phase := newMapping()
+	phase.set("name", "")
+	c.phases = append(c.phases, phase) // remarks stand before it
+	var loads, actions []*mapping
+	var rates []float64
+	var takes time.Duration
+	for _, p := range phases {
+		if p.change() == 0 {
+			p.ignore("objectBundle", "tuningSet")
+			continue
+		}
+		pace := c.pace(p.item, p.fields, p.change(), together[p.text("tuningSet", "")])
+		templates, each := c.bundle(p)
+		if pace.rate > 0 {
+			takes = max(takes, time.Duration(float64(p.change())/pace.rate*float64(time.Second)))
+		}
+		switch {
+		case len(templates) == 0:
+		case p.want > p.have && pace.rate > 0:
+			loads = append(loads, c.creation(p, pace, templates, each))
+		case p.want > p.have:
+			actions, rates = append(actions, c.objectsAction("create", p, templates)), append(rates, 0)
+		case p.want == p.have:
+			actions, rates = append(actions, c.objectsAction("apply", p, templates)), append(rates, pace.rate*float64(each))
+		default:
+			for _, a := range c.deletions(p) {
+				actions, rates = append(actions, a), append(rates, pace.rate)
+			}
+		}
+		for _, key := range p.keys {
+			c.replicas[key] = p.want
+		}
+	}
+	if len(loads)+len(actions) == 0 {
+		c.phases = c.phases[:len(c.phases)-1]
+		if phase.HeadComment != "" { // remarks on what is not there
+			c.top = append(c.top, commentsOf(phase.Node)...)
+		}
+		return
+	}
+	phase.set("name", unique(name, c.names))
+	// Actions follow each other; together they take the time that they would side by side.
+	sum := 0.0
+	for _, r := range rates {
+		sum += r
+	}
+	for i, a := range actions {
+		if rates[i] > 0 {
+			a.set("rate", perSecond(sum))
+		}
+	}
+	if len(actions) > 1 {
+		addComment(phase.Node, "In ClusterLoader2 these go on side by side; here they follow each other, together at the same rate.")
+	}
+	if len(actions) > 0 {
+		phase.set("actions", actions)
+	}
+	if len(loads) == 0 {
+		phase.set("for", "1s")
+		return
+	}
+	phase.set("load", loads)
+	phase.set("until", "objectsMade")
+	phase.set("within", length(2*takes+10*time.Minute))
+}
+
+// readPhase reads a phase and what there is of its objects.
+func (c *cl2) readPhase(f *fields) *cl2Phase {
+	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
+	r := f.sub("namespaceRange")
+	if r.node != nil {
+		from, to := r.integer("min", 1), r.integer("max", 1)
+		p.spread, p.where = max(0, to-from+1), fmt.Sprintf("%d-%d%s", from, to, r.text("basename", ""))
+		if from != 1 || r.has("basename") {
+			p.item.remark(c.lastPhase(), r.at(""), "objects go into the first %d namespaces of the run, and not into %s%d to %d", p.spread, r.text("basename", ""), from, to)
+		}
+	}
+	if list := f.texts("namespaceList"); len(list) > 0 {
+		p.spread, p.where = len(list), strings.Join(list, ",")
+		p.item.remark(c.lastPhase(), f.at("namespaceList"), "objects go into the run's namespaces, and not into %s", p.where)
+	}
+	for _, o := range p.objects {
+		key := cl2Objects{o.text("basename", ""), o.text("objectTemplatePath", ""), p.where}
+		p.keys = append(p.keys, key)
+		p.have = max(p.have, c.replicas[key])
+		if o.has("listUnknownObjectOptions") {
+			p.item.remark(c.lastPhase(), o.at("listUnknownObjectOptions"), "objects that the test did not make are left to the end of the run")
+		}
+	}
+	if p.spread > maxNamespaces {
+		p.item.remark(c.lastPhase(), r.at("max"), "%d namespaces; a load has at most %d", p.spread, maxNamespaces)
+		p.spread = maxNamespaces
+	}
+	return p
+}
+
+// bundle are the templates of a phase's objects, and how many objects a bundle has.
+func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
+	var parts []string
+	file := "bundle.yaml"
+	for i, o := range p.objects {
+		at := o.at("objectTemplatePath")
+		key := p.keys[i]
+		values := maps.Clone(c.values)
+		maps.Copy(values, o.values("templateFillMap"))
+		if p.want < p.have { // only the kind is of interest
+			if _, known := c.made[key]; known {
+				each++
+				continue
+			}
+		}
+		first := 0
+		if p.want > p.have {
+			first = p.have
+		}
+		text, err := c.templates.object(key.template, key.basename, max(1, p.want-first), values)
+		if err == nil && text == "" {
+			continue
+		}
+		var objects []manifest
+		if err == nil {
+			objects, err = render(text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import"})
+		}
+		if err != nil {
+			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
+			continue
+		}
+		if first > 0 {
+			p.item.remark(c.lastPhase(), p.at("replicasPerNamespace"), "there are %d already, and the new ones begin with index 0 again: their names clash", first)
+		}
+		for _, m := range objects {
+			c.note(p, key, m)
+		}
+		each += len(objects)
+		parts = append(parts, text)
+		file = path.Base(key.template)
+	}
+	if len(parts) == 0 {
+		if p.want < p.have && each > 0 {
+			return []*mapping{newMapping()}, each
+		}
+		return nil, 0
+	}
+	t := newMapping()
+	if n := p.want - p.have; n > 1 {
+		t.set("replicas", n)
+	} else if p.want == p.have && p.want > 1 {
+		t.set("replicas", p.want)
+	}
+	text := strings.Join(parts, "---\n")
+	if p.want == p.have {
+		c.updates++
+		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // draws differ from those before
+	}
+	made := c.template(t, file, text)
+	if p.want > p.have {
+		for _, key := range p.keys {
+			c.madeBy[key] = made
+		}
+	}
+	return []*mapping{t}, each
+}
+
+// note keeps what is made, and remarks on what a bundled plane lacks.
+func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
+	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
+	once := func(at Remark, format string, args ...any) {
+		if id := fmt.Sprintf(format, args...); !c.told[id] {
+			c.told[id] = true
+			p.item.remark(c.lastPhase(), at, format, args...)
+		}
+	}
+	at := p.at("objectBundle")
+	if text := fmt.Sprint(map[string]any(m)); strings.Contains(text, anyNamespace) {
+		once(at, "%s names its namespace, which a template of a load does not know: write one in", key.template)
+	}
+	if c.options.OwnCluster {
+		return
+	}
+	n := m.need()
+	switch {
+	case !known(m.apiVersion(), m.kind()):
+		once(at, "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has", m.kind(), m.apiVersion())
+	case n.claims:
+		once(at, "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
+	}
+	if names := foreignSelectors([]manifest{m}); len(names) > 0 {
+		once(at, "nodeSelector %s: simulated nodes have no such label, and its pods stay Pending", strings.Join(names, ", "))
+	}
+}
+
+// creation is the load of a phase that makes objects.
+func (c *cl2) creation(p *cl2Phase, pace cl2Pace, templates []*mapping, each int) *mapping {
+	l := newMapping()
+	basename := p.keys[0].basename
+	l.set("name", unique(basename, c.names))
+	l.set("kind", "objects")
+	pace.into(l, each)
+	if p.spread > 1 {
+		l.set("namespaces", p.spread)
+	}
+	if c.options.OwnCluster {
+		l.set("placement", "none")
+	}
+	l.set("templates", templates)
+	return l
+}
+
+// objectsAction creates or applies the objects of a phase.
+func (c *cl2) objectsAction(kind string, p *cl2Phase, templates []*mapping) *mapping {
+	a := newMapping()
+	a.set("kind", kind)
+	if p.spread > 1 {
+		a.set("namespaces", p.spread)
+	}
+	if c.options.OwnCluster {
+		a.set("placement", "none")
+	}
+	a.set("templates", templates)
+	return a
+}
+
+// Bounds of the names of a deletion: of those that are written where labels would do, and of all.
+const (
+	fewNames = 10
+	maxNamed = 2000
+)
+
+// labelled puts a label into the objects of a phase, by which all of them can be selected.
+func (c *cl2) labelled(key cl2Objects, replicas int) (label string, ok bool) {
+	t := c.madeBy[key]
+	if t == nil || replicas > maxIndexes {
+		return "", false
+	}
+	label = "imported.bundle=" + nameOf(key.basename)
+	if strings.Contains(t.text, "imported.bundle: ") {
+		return label, strings.Contains(t.text, `imported.bundle: "`+nameOf(key.basename)+`"`)
+	}
+	var values []map[string]any
+	for i := range replicas {
+		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import"})
+	}
+	t.text, ok = addLabels(t.text, values, map[string]string{"imported.bundle": nameOf(key.basename)})
+	return label, ok
+}
+
+// deletions are the actions that delete the objects of a phase that are too many, by their names.
+func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
+	for i := len(p.keys) - 1; i >= 0; i-- {
+		key := p.keys[i]
+		made, ok := c.made[key]
+		if !ok {
+			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no step before it makes any, so there are none to delete", key.basename)
+			continue
+		}
+		target := flow("resource", resourceOf(made.apiVersion, made.kind))
+		a := newMapping()
+		a.set("kind", "delete")
+		a.set("target", target)
+		all = append(all, a)
+		p.objects[i].ignore("templateFillMap")
+		if p.want == 0 && p.have > fewNames {
+			if label, ok := c.labelled(key, p.have); ok {
+				target.set("labelSelector", label)
+				continue
+			}
+		}
+		if n := p.have - p.want; n > maxNamed {
+			p.item.remark(c.lastPhase(), p.at("replicasPerNamespace"), "the first %d of %d objects %s are deleted", maxNamed, n, key.basename)
+		}
+		names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for n := p.want; n < min(p.have, p.want+maxNamed); n++ {
+			names.Content = append(names.Content, toNode(fmt.Sprintf("%s-%d", key.basename, n)))
+		}
+		target.set("names", names)
+	}
+	return all
+}

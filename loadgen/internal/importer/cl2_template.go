@@ -1,0 +1,145 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// cl2Templates renders files below the directory of a test.
+type cl2Templates struct{ files fs.FS }
+
+// render executes a file with values.
+func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
+	name := path.Clean(strings.TrimPrefix(file, "/"))
+	data, err := fs.ReadFile(t.files, name)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: cannot read it: %w", file, err)
+	}
+	parsed, err := template.New(name).Funcs(cl2Functions(t.files)).Parse(string(data))
+	if err != nil {
+		return "", "", templateError(err)
+	}
+	for _, one := range parsed.Templates() {
+		if one.Tree != nil && one.Root != nil {
+			decideByValues(one.Tree)
+		}
+	}
+	var b bytes.Buffer
+	if err := parsed.Execute(&b, values); err != nil {
+		return "", "", templateError(err)
+	}
+	return b.String(), string(data), nil
+}
+
+// decideByValues makes the conditions of a template those of values and not of symbols.
+func decideByValues(tree *parse.Tree) {
+	ask := func(p *parse.PipeNode) {
+		if p == nil {
+			return
+		}
+		f := parse.NewIdentifier("concrete").SetTree(tree).SetPos(p.Pos)
+		p.Cmds = append(p.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: p.Pos, Args: []parse.Node{f}})
+	}
+	walk(tree.Root, func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.IfNode:
+			ask(n.Pipe)
+		case *parse.WithNode:
+			ask(n.Pipe)
+		case *parse.RangeNode:
+			ask(n.Pipe)
+		}
+	})
+}
+
+// maxIndexes bounds how many indexes of an object are looked at one by one.
+const maxIndexes = 1000
+
+// indexExpr is the index of an object in a template of a load, whose replicas count from 1.
+const indexExpr = "sub .Replica 1"
+
+// anyNamespace stands for the namespace of an object, which a template of a load does not know.
+const anyNamespace = "namespace-of-the-object"
+
+// object is the template of an object of a bundle for loads: what depends on the index is an expression, and where
+// the index decides, so does the template.
+func (t cl2Templates) object(file, basename string, replicas int, values map[string]any) (string, error) {
+	var texts []string
+	indexes := map[string][]int{}
+	for i := range min(replicas, maxIndexes) {
+		of := map[string]any{}
+		maps.Copy(of, values)
+		of["BaseName"], of["Index"] = basename, symbol{expr: indexExpr, value: i}
+		of["Name"], of["Namespace"] = basename+"-{{"+indexExpr+"}}", anyNamespace
+		text, _, err := t.render(file, of)
+		if err != nil {
+			return "", err
+		}
+		text = tidy(text)
+		if !slices.Contains(texts, text) {
+			texts = append(texts, text)
+		}
+		indexes[text] = append(indexes[text], i)
+	}
+	if len(texts) < 2 {
+		return strings.Join(texts, ""), nil
+	}
+	if slices.Contains(texts, "") {
+		return "", fmt.Errorf("it renders nothing for some of the %d objects", replicas)
+	}
+	if replicas > maxIndexes || len(texts) > 20 {
+		return "", fmt.Errorf("it differs by index in %d ways among %d objects", len(texts), replicas)
+	}
+	slices.SortStableFunc(texts, func(a, b string) int { return len(indexes[a]) - len(indexes[b]) })
+	var b strings.Builder
+	fmt.Fprintf(&b, "{{- $i := int (%s) }}\n", indexExpr)
+	for n, text := range texts {
+		switch {
+		case n == len(texts)-1:
+			b.WriteString("{{- else }}\n")
+		default:
+			fmt.Fprintf(&b, "{{- %s has $i (list%s) }}\n", map[bool]string{true: "if", false: "else if"}[n == 0], numbers(indexes[text]))
+		}
+		b.WriteString(text)
+	}
+	b.WriteString("{{- end }}\n")
+	return b.String(), nil
+}
+
+func numbers(all []int) string {
+	var b strings.Builder
+	for _, n := range all {
+		fmt.Fprintf(&b, " %d", n)
+	}
+	return b.String()
+}
+
+var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
+
+// tidy drops blank lines and comments, unless they may be of a text.
+func tidy(text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	if blockScalar.MatchString(text) {
+		return strings.TrimSpace(text) + "\n"
+	}
+	var lines []string
+	for _, line := range strings.Split(text, "\n") {
+		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "#") {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}

@@ -1,0 +1,54 @@
+package importer
+
+import (
+	"reflect"
+	"testing"
+	"testing/fstest"
+)
+
+// A template of a load renders for each replica what ClusterLoader2 renders for its index.
+func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":    "kind: A\nmetadata: {name: \"{{.Name}}\"}\nn: {{MultiplyInt 2 (AddInt .Index 1)}}\nm: {{MaxInt .Index 3}}\np: '{{printf \"%s-%d\" .BaseName .Index}}'\n",
+		"decides":  "kind: A\nmetadata: {name: \"{{.Name}}\"}\n{{if and (ge .Index 2) (not (eq (Mod .Index 3) 0))}}\nx: {{.Index}}\n{{else}}\ny: {{DefaultParam .No \"z\"}}\n{{end}}\n",
+		"repeats":  "kind: A\nmetadata: {name: \"{{.Name}}\"}\nlist:\n{{range $i := Loop (Mod .Index 2)}}\n- {{$i}}\n{{end}}\n- end\n",
+		"includes": "kind: A\nmetadata: {name: \"{{.Name}}\"}\ntext: {{YamlQuote (IncludeFile \"/part.txt\") 1}}\n",
+	} {
+		templates := cl2Templates{fstest.MapFS{"a.yaml": {Data: []byte(text)}, "part.txt": {Data: []byte("one\ntwo\n")}}}
+		const replicas = 8
+		ours, err := templates.object("/a.yaml", "base", replicas, map[string]any{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i := range replicas {
+			theirs, _, err := templates.render("a.yaml", map[string]any{"Name": "base-" + string(rune('0'+i)), "BaseName": "base", "Index": i})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := render(theirs, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := render(ours, map[string]any{"Replica": i + 1})
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, index %d: %v %v\nwant %v, of\n%s", name, i, got, err, want, ours)
+			}
+		}
+	}
+}
+
+// What a test draws is drawn for each object, and no decision can depend on it.
+func TestDrawsOfClusterLoader(t *testing.T) {
+	templates := cl2Templates{fstest.MapFS{
+		"draws.yaml":   {Data: []byte("kind: A\nn: {{RandIntRange 3 5}}\nsame: {{RandIntRange 4 4}}\ntext: {{RandData 6}}\n")},
+		"decides.yaml": {Data: []byte("kind: A\n{{if gt (RandInt 5) 2}}\nn: 1\n{{end}}\n")},
+	}}
+	got, err := templates.object("draws.yaml", "a", 2, nil)
+	if want := "kind: A\nn: {{randInt 3 6}}\nsame: 4\ntext: {{randAlphaNum 6}}\n"; err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := templates.object("decides.yaml", "a", 2, nil); err == nil {
+		t.Error("a decision by a draw is carried over")
+	}
+}

@@ -1,0 +1,263 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// cl2 is an import of a test of ClusterLoader2 (api/types.go, pkg/test/simple_test_executor.go).
+type cl2 struct {
+	*draft
+	src       *source
+	templates cl2Templates
+	values    map[string]any
+	tunings   map[string]*fields
+
+	replicas     map[cl2Objects]int // that there are of objects, in each namespace
+	made         map[cl2Objects]madeObjects
+	madeBy       map[cl2Objects]*templateText
+	updates      int
+	measurements map[string]*cl2Measurement
+	told         map[string]bool // remarks that are made once
+}
+
+// cl2Objects identifies objects of a test, of one range of namespaces.
+type cl2Objects struct {
+	basename, template string
+	namespaces         string
+}
+
+// below is the files by paths from a directory on, which may lead out of it.
+type below string
+
+func (b below) Open(name string) (fs.File, error) { return os.Open(filepath.Join(string(b), name)) }
+
+// cl2Nodes is how many nodes a test is for, unless it is said.
+const cl2Nodes = 100
+
+// ClusterLoader2 imports a test of ClusterLoader2.
+func ClusterLoader2(file string, o Options) (*Result, error) {
+	if o.Nodes == 0 {
+		o.Nodes = cl2Nodes
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() {
+		file = filepath.Join(file, "config.yaml")
+	}
+	c := &cl2{
+		draft: newDraft(o, "ClusterLoader2"), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file))},
+		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
+		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects]*templateText{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
+	}
+	maps.Copy(c.values, o.Values)
+	root, err := c.load(c.src, filepath.Base(file), c.values)
+	if err != nil {
+		return nil, err
+	}
+	f := c.src.fieldsOf(root, "")
+	if !f.has("steps") {
+		return nil, fmt.Errorf("%s: it is no test of ClusterLoader2: it has no steps", file)
+	}
+	return c.convert(f)
+}
+
+// load renders and parses a file below the test's directory.
+func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node, error) {
+	text, original, err := c.templates.render(file, values)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Dir(c.src.file), err)
+	}
+	src.lines = alignLines(original, text)
+	return src.parse([]byte(text))
+}
+
+func (c *cl2) convert(f *fields) (*Result, error) {
+	name := f.text("name", strings.TrimSuffix(filepath.Base(c.src.file), filepath.Ext(c.src.file)))
+	c.name = nameOf(name)
+	c.description = fmt.Sprintf("Imported from ClusterLoader2's test %s, for %d nodes.", name, c.options.Nodes)
+	c.head = []string{
+		fmt.Sprintf("Imported from ClusterLoader2's %s by `loadgen import clusterloader2`, for %d nodes.", filepath.Base(c.src.file), c.options.Nodes),
+		"What every import does otherwise:",
+		"- objects go into the run's own namespaces, and everything is removed at the end;",
+		"- objects of a bundle have their own arrivals, at as many times the rate as the bundle has objects;",
+		"- a wait that does not end within its bound ends the run.",
+	}
+	if !c.options.OwnCluster {
+		c.nodes = newMapping()
+		c.nodes.set("count", c.options.Nodes)
+	}
+	ns := f.sub("namespace")
+	ns.ignore("number", "prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
+	f.ignore("automanagedNamespaces")
+	if ns.flag("enableExistingNamespaces", false) {
+		c.item().remark(nil, ns.at("enableExistingNamespaces"), "the run makes namespaces of its own")
+	}
+	for _, t := range f.list("tuningSets") {
+		c.tunings[t.text("name", "")] = t
+	}
+	for _, d := range f.list("dependencies") {
+		c.item().remark(nil, d.at("method"), "%s is not set up: install it on your cluster, or add its manifests to objects:", d.text("method", ""))
+		d.ignore("name", "timeout", "params")
+	}
+	if f.sub("chaosMonkey").has("nodeFailure") {
+		n := f.sub("chaosMonkey").sub("nodeFailure")
+		c.item().remark(nil, f.at("chaosMonkey"), "no node fails: add faults: [{kind: nodeFailure, fraction: %g}] to a phase", n.number("failureRate", 0))
+	}
+	steps, err := c.flatten(f.list("steps"), 0)
+	if err == nil {
+		err = errors.Join(c.src.errs...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range steps {
+		c.step(i, s)
+		if len(s.src.errs) > 0 {
+			return nil, errors.Join(s.src.errs...)
+		}
+	}
+	for _, key := range f.unread() {
+		c.item().remark(nil, f.at(key), "ClusterLoader2 has no such field")
+	}
+	c.compare = slices.DeleteFunc(c.compare, func(m *mapping) bool {
+		return slices.ContainsFunc(c.gates, func(g *mapping) bool { return phaseName(g) == phaseName(m) })
+	})
+	if len(c.phases) == 0 {
+		return nil, c.nothing(c.src.file)
+	}
+	return c.finish()
+}
+
+// flatten puts the steps of modules into their places.
+func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
+	if depth > 20 {
+		return nil, fmt.Errorf("%s: its modules contain each other", c.src.file)
+	}
+	for _, s := range steps {
+		if !s.has("module") {
+			all = append(all, s)
+			continue
+		}
+		m := s.sub("module")
+		values := maps.Clone(c.values)
+		maps.Copy(values, m.values("params"))
+		file := strings.TrimPrefix(m.text("path", ""), "/")
+		src := &source{file: filepath.Join(filepath.Dir(c.src.file), file), fold: true}
+		root, err := c.load(src, file, values)
+		if err != nil {
+			return nil, err
+		}
+		inner, err := c.flatten(src.fieldsOf(root, "").list("steps"), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, inner...)
+	}
+	return all, nil
+}
+
+// step adds what a step does: its measurements, or its phases side by side.
+func (c *cl2) step(i int, s *fields) {
+	name := s.text("name", fmt.Sprintf("step-%d", i+1))
+	if phases := s.list("phases"); len(phases) > 0 {
+		c.phasesOf(name, phases)
+	}
+	c.measure(name, s.list("measurements"))
+	for _, key := range s.unread() {
+		c.item().remark(c.lastPhase(), s.at(key), "ClusterLoader2 has no such field")
+	}
+}
+
+func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
+
+// cl2Pace is the arrivals of a phase of a step.
+type cl2Pace struct {
+	rate    float64 // of actions on bundles, a second; 0: as fast as answers come
+	arrival string
+	burst   int
+	every   time.Duration
+}
+
+// pace is what a tuning set says of n actions, of which all phases of the step that share it have together.
+func (c *cl2) pace(item *item, f *fields, n, together int) cl2Pace {
+	name := f.text("tuningSet", "")
+	t := c.tunings[name]
+	if t == nil {
+		item.remark(c.lastPhase(), f.at("tuningSet"), "there is no tuning set %q: objects are made as fast as answers come", name)
+		return cl2Pace{}
+	}
+	over := func(d time.Duration) float64 {
+		if d <= 0 {
+			return 0
+		}
+		return float64(n) / d.Seconds()
+	}
+	if t.duration("initialDelay", 0) > 0 {
+		item.remark(c.lastPhase(), t.at("initialDelay"), "objects are made at once, and not after %s", t.duration("initialDelay", 0))
+	}
+	switch {
+	case t.has("qpsLoad"):
+		return cl2Pace{rate: t.sub("qpsLoad").number("qps", 0)}
+	case t.has("globalQPSLoad"):
+		return cl2Pace{rate: t.sub("globalQPSLoad").number("qps", 0) * float64(n) / float64(max(1, together))}
+	case t.has("poissonLoad"):
+		return cl2Pace{rate: t.sub("poissonLoad").number("expectedActionsPerSecond", 0), arrival: "poisson"}
+	case t.has("randomizedLoad"):
+		if !c.told[name] {
+			c.told[name] = true
+			item.remark(c.lastPhase(), t.at("randomizedLoad"), "arrivals are a Poisson process of the same rate; ClusterLoader2 draws the times between them evenly")
+		}
+		return cl2Pace{rate: t.sub("randomizedLoad").number("averageQps", 0), arrival: "poisson"}
+	case t.has("steppedLoad"):
+		l := t.sub("steppedLoad")
+		every := l.duration("stepDelay", time.Second)
+		return cl2Pace{rate: l.number("burstSize", 1) / every.Seconds(), burst: l.integer("burstSize", 1), every: every}
+	case t.has("timeLimitedLoad"):
+		return cl2Pace{rate: over(t.sub("timeLimitedLoad").duration("timeLimit", 0))}
+	case t.has("randomizedTimeLimitedLoad"):
+		return cl2Pace{rate: over(t.sub("randomizedTimeLimitedLoad").duration("timeLimit", 0)), arrival: "poisson"}
+	case t.has("parallelismLimitedLoad"):
+		if limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1); !c.told[name] {
+			c.told[name] = true
+			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "16 requests are open at a time, and not %d", limit)
+		}
+		return cl2Pace{}
+	}
+	item.remark(c.lastPhase(), t.at(""), "the tuning set has no load that is known: objects are made as fast as answers come")
+	return cl2Pace{}
+}
+
+// into sets the arrivals of a load of bundles of so many objects.
+func (p cl2Pace) into(load *mapping, each int) {
+	if p.burst > 0 {
+		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))
+		if p.burst*each > 1000 {
+			load.set("maxInFlight", p.burst*each)
+		}
+		return
+	}
+	load.set("rate", perSecond(p.rate*float64(each)))
+	if p.arrival != "" {
+		load.set("arrival", p.arrival)
+	}
+}
+
+// ReadOverrides reads a file of values, as --testoverrides of ClusterLoader2 and --user-data of kube-burner.
+func ReadOverrides(file string, data []byte) (map[string]any, error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal(data, &values); err != nil {
+		return nil, fmt.Errorf("%s: it is no mapping of values: %s", file, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+	}
+	return values, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,125 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// celName is the form of a resource that CEL reads as one name.
+var celName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z][a-z0-9]*)*$`)
+
+// isCustom reports whether a resource is of a group that Kubernetes does not have itself.
+func isCustom(resource string) bool {
+	_, group, _ := strings.Cut(resource, ".")
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".x-k8s.io") ||
+		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
+}
+
+// readyTest is CEL over an object o that a tool waits for of a kind, "" if it waits for none.
+func readyTest(kind string) string {
+	switch kind {
+	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
+		return "o.spec.replicas == 0 || has(o.status.readyReplicas) && o.status.readyReplicas == o.spec.replicas"
+	case "DaemonSet":
+		return "has(o.status.observedGeneration) && o.status.numberReady == o.status.desiredNumberScheduled"
+	case "Pod":
+		return `o.status.phase == "Running" && ` + conditionTest("Ready", "True")
+	case "Job":
+		return conditionTest("Complete", "True")
+	case "PersistentVolumeClaim", "PersistentVolume":
+		return `o.status.phase == "Bound"`
+	case "VirtualMachine", "VirtualMachineInstance", "DataVolume", "DataSource":
+		return conditionTest("Ready", "True")
+	case "VolumeSnapshot":
+		return "o.status.readyToUse"
+	case "VirtualMachineInstanceReplicaSet":
+		return "has(o.status.readyReplicas) && o.status.readyReplicas == o.spec.replicas"
+	}
+	return ""
+}
+
+func conditionTest(kind, status string) string {
+	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
+}
+
+// The forms of jq in which kube-burner's examples test a status.
+var (
+	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
+	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
+)
+
+// jqTest is the CEL of a test of a status that is written in jq, "" if its form is not known.
+func jqTest(path, want string) string {
+	path = strings.TrimSpace(path)
+	if m := jqCondition.FindStringSubmatch(path); m != nil {
+		return conditionTest(m[1], want)
+	}
+	if m := jqPath.FindStringSubmatch(path); m != nil {
+		value := "string(o.status" + m[1] + ")"
+		if m[3] != "" {
+			value += ".lowerAscii()"
+		}
+		return fmt.Sprintf("%s == %q", value, want)
+	}
+	return ""
+}
+
+// allOf is the condition that a test holds for each object of a resource with these labels.
+func allOf(resource string, labels map[string]string, test string) string {
+	var others []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		others = append(others, fmt.Sprintf(`!(%q in o.metadata.labels) || o.metadata.labels[%q] != %q`, key, key, labels[key]))
+	}
+	if len(others) > 0 {
+		if strings.Contains(test, "||") || strings.Contains(test, "&&") {
+			test = "(" + test + ")"
+		}
+		test = strings.Join(append(others, test), " || ")
+	}
+	return fmt.Sprintf("%s.all(o, %s)", resource, test)
+}
+
+// noneOf is the condition that there is no object of a resource with these labels.
+func noneOf(resource string, labels map[string]string) string {
+	var tests []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		tests = append(tests, fmt.Sprintf(`metadata.labels[%q] == %q`, key, labels[key]))
+	}
+	if len(tests) == 0 {
+		return fmt.Sprintf("count(%s) == 0", resource)
+	}
+	return fmt.Sprintf("count(%s where %s) == 0", resource, strings.Join(tests, " && "))
+}
+
+// selector is a label selector that asks for equality.
+func selector(labels map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, key+"="+labels[key])
+	}
+	return strings.Join(parts, ",")
+}
+
+// selects reports whether an object's labels are those that are asked for.
+func selects(asked, labels map[string]string) bool {
+	for key, value := range asked {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func resourceOf(apiVersion, kind string) string { return scenario.ResourceOf(apiVersion, kind) }
+
+func groupOf(apiVersion string) string {
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	return gv.Group
+}

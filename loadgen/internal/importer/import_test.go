@@ -1,0 +1,227 @@
+package importer
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+var update = flag.Bool("update", false, "rewrite the scenarios and remarks in testdata")
+
+// unpack writes the files of an archive into a directory, the test's working directory.
+func unpack(t *testing.T, a *txtar.Archive) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range a.Files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+// runImport does what the first line of an archive says: TOOL PATH NAME=VALUE..., with nodes= for the number of nodes.
+func runImport(t *testing.T, line string) (*Result, error) {
+	t.Helper()
+	words := strings.Fields(line)
+	var o Options
+	var pairs []string
+	for _, pair := range words[2:] {
+		if n, ok := strings.CutPrefix(pair, "nodes="); ok {
+			var err error
+			if o.Nodes, err = strconv.Atoi(n); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		pairs = append(pairs, pair)
+	}
+	var err error
+	if o.Values, err = ParseValues(pairs, words[0] == "clusterloader2"); err != nil {
+		t.Fatal(err)
+	}
+	switch words[0] {
+	case "kube-burner":
+		return KubeBurner(words[1], o)
+	case "clusterloader2":
+		return ClusterLoader2(words[1], o)
+	}
+	return Kwok(words[1:2], o)
+}
+
+// Each archive has a configuration, the scenario that it becomes, and the remarks with the number of parts.
+func TestImports(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, file := range files {
+		file, err := filepath.Abs(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unpack(t, a)
+			line, _, _ := strings.Cut(string(a.Comment), "\n")
+			r, err := runImport(t, line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := gate.Compile(s); err != nil {
+				t.Error(err)
+			}
+			if comments := bytes.Count(r.Scenario, []byte("NOT CARRIED OVER")); comments != len(r.Remarks) {
+				t.Errorf("%d comments for %d remarks", comments, len(r.Remarks))
+			}
+			var remarks strings.Builder
+			for _, m := range r.Remarks {
+				fmt.Fprintln(&remarks, m)
+			}
+			fmt.Fprintf(&remarks, "%d of %d whole\n", r.Whole, r.Items)
+			compare(t, file, a, map[string]string{"want.yaml": string(r.Scenario), "want.remarks": remarks.String()})
+		})
+	}
+}
+
+// compare compares with files of the archive, or rewrites them.
+func compare(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
+	t.Helper()
+	for _, name := range []string{"want.yaml", "want.remarks"} {
+		at := -1
+		for i, f := range a.Files {
+			if f.Name == name {
+				at = i
+			}
+		}
+		if at < 0 {
+			at = len(a.Files)
+			a.Files = append(a.Files, txtar.File{Name: name})
+		}
+		if !*update && string(a.Files[at].Data) != got[name] {
+			t.Errorf("%s is\n%s\nwant\n%s", name, got[name], a.Files[at].Data)
+		}
+		a.Files[at].Data = []byte(got[name])
+	}
+	if *update {
+		if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The scenario makes as many objects of each kind as the configuration says: iterations times replicas.
+func TestImportedObjectsAreCounted(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, a)
+	r, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse("imported.yaml", r.Scenario, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Expand(s.Batches()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := all.String(), "12 Deployment, 6 ConfigMap"; got != want {
+		t.Errorf("the scenario makes %s, want %s", got, want)
+	}
+	namespaces := map[int]int{}
+	for n := range all.Len() {
+		one, err := all.At(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespaces[one.Namespace]++
+	}
+	if len(namespaces) != 3 || namespaces[0] != 6 || namespaces[2] != 6 {
+		t.Errorf("objects by namespace: %v, want 6 in each of 3", namespaces)
+	}
+}
+
+// With templates beside it the scenario is the same.
+func TestTemplatesBesideTheScenario(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, a)
+	r, err := KubeBurner("config.yml", Options{Beside: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Files) != 2 || bytes.Contains(r.Scenario, []byte("text:")) {
+		t.Fatalf("%d files beside a scenario\n%s", len(r.Files), r.Scenario)
+	}
+	for _, f := range append(r.Files, File{"mine.yaml", r.Scenario}) {
+		if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f.Name, f.Data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := scenario.Read("mine.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Expand(s.Batches()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := all.String(), "12 Deployment, 6 ConfigMap"; got != want {
+		t.Errorf("the scenario makes %s, want %s", got, want)
+	}
+}
+
+// What is no configuration, or none that can be read, is one error with its place.
+func TestRefusedConfigurations(t *testing.T) {
+	for _, c := range []struct{ tool, config, want string }{
+		{"kube-burner", "a: 1\n", "config.yml: it is no configuration of kube-burner: it has neither jobs nor global"},
+		{"kube-burner", "jobs: [", "config.yml: it is no YAML: line 1: did not find expected node content"},
+		{"kube-burner", "jobs:\n- {name: a, qps: 1, burst: 1, jobIterations: many, objects: [{objectTemplate: x.yml}]}\n", `config.yml:2: jobs[0].jobIterations: "many" is no number`},
+		{"kube-burner", "jobs:\n- {name: a, jobType: dance}\n", `config.yml:2: jobs[0].jobType: kube-burner has no jobs of type "dance" (create, delete, patch, read, kubevirt)`},
+		{"kube-burner", "jobs:\n- name: a\n  objects: [{objectTemplate: x.yml}]\n", "config.yml: nothing of it can be carried over: config.yml:3: jobs[0].objects[0].objectTemplate: cannot read x.yml: no such file or directory"},
+		{"kube-burner", "jobs:\n- name: {{ .NAME }}\n", "config.yml: it needs values: NAME (add --set NAME=..., or --set NAME= for an empty one)"},
+		{"kube-burner", "jobs:\n- name: {{ nosuch }}\n", `config.yml:2: function "nosuch" not defined`},
+		{"clusterloader2", "name: x\n", "config.yml: it is no test of ClusterLoader2: it has no steps"},
+		{"clusterloader2", "name: {{AddInt .X 1}}\n", "config.yml:1:"},
+		{"kwok", "kind: Pod\n", "config.yml: there is no Stage of kwok.x-k8s.io"},
+	} {
+		unpack(t, &txtar.Archive{Files: []txtar.File{{Name: "config.yml", Data: []byte(c.config)}}})
+		_, err := runImport(t, c.tool+" config.yml")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %q:\n got %v\nwant %s", c.tool, c.config, err, c.want)
+		}
+		if err != nil && strings.Count(err.Error(), "\n") > 0 {
+			t.Errorf("%s of %q: more than a line: %v", c.tool, c.config, err)
+		}
+	}
+}

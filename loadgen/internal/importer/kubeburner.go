@@ -1,0 +1,222 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+)
+
+// burner is an import of a configuration of kube-burner. Its defaults and the order of what it does are those of
+// kube-burner v2 (pkg/config/types.go, pkg/burner).
+type burner struct {
+	*draft
+	src  *source
+	dir  string
+	root *fields
+
+	functions string        // the texts of global.functionTemplates
+	wait      bool          // global.waitWhenFinished
+	timeout   time.Duration // global.timeout
+	jobs      []*burnJob
+	waits     []string // conditions of all jobs, for wait
+	longest   time.Duration
+	made      []madeObjects
+	demand    need
+	objects   []*mapping // made before the first phase
+}
+
+// madeObjects are those that an object of a job makes.
+type madeObjects struct {
+	kind, apiVersion string
+	labels, pods     map[string]string // of the objects, of their pods
+	count            int
+	job              *burnJob
+	object           *burnObject
+	names            []string // of the first
+	deleted          bool
+}
+
+// defaultTimeout bounds waits and the whole of a run of kube-burner.
+const defaultTimeout = 4 * time.Hour
+
+// KubeBurner imports a configuration of kube-burner: a file, or a directory that has one.
+func KubeBurner(path string, o Options) (*Result, error) {
+	file, err := burnFile(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read it: %w", file, err)
+	}
+	values := map[string]any{"UUID": importUUID}
+	for name, value := range o.Values {
+		values[name] = value
+	}
+	text, err := renderConfig(file, data, values)
+	if err != nil {
+		return nil, err
+	}
+	o.Values = values
+	b := &burner{draft: newDraft(o, "kube-burner"), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
+	if text != string(data) {
+		b.src.lines = alignLines(string(data), text)
+	}
+	root, err := b.src.parse([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	b.root = b.src.fieldsOf(root, "")
+	if !b.root.has("jobs") && !b.root.has("global") {
+		return nil, fmt.Errorf("%s: it is no configuration of kube-burner: it has neither jobs nor global", file)
+	}
+	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+}
+
+// importUUID stands for the UUID and the run's ID, which kube-burner draws for each run.
+const importUUID = "00000000-0000-4000-8000-000000000000"
+
+// burnFile is the configuration in a directory, or the file itself.
+func burnFile(path string) (string, error) {
+	entries, err := filepath.Glob(filepath.Join(path, "*"))
+	if err != nil || len(entries) == 0 {
+		return path, nil
+	}
+	var found []string
+	for _, file := range entries {
+		if ext := filepath.Ext(file); ext != ".yml" && ext != ".yaml" {
+			continue
+		}
+		data, err := userfile.Read(file, userfile.Text)
+		if err == nil && slices.ContainsFunc(strings.Split(string(data), "\n"), func(line string) bool { return strings.HasPrefix(line, "jobs:") }) {
+			found = append(found, file)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("%s: the directory has no *.yml or *.yaml with jobs: (name the file)", path)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%s: the directory has %d configurations: %s (name one)", path, len(found), strings.Join(found, ", "))
+}
+
+func (b *burner) convert(name string) (*Result, error) {
+	b.name = nameOf(name)
+	b.description = fmt.Sprintf("Imported from kube-burner's %s.", filepath.Base(b.src.file))
+	b.head = []string{
+		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
+		"What every import does otherwise:",
+		"- objects go into the run's own namespaces, made beforehand, and everything is removed at the end;",
+		"- creations come evenly at their rate, without kube-burner's first burst, and are not tried again;",
+		"- a wait that does not end within its bound ends the run.",
+	}
+	if err := b.global(); err != nil {
+		return nil, err
+	}
+	for i, f := range b.root.list("jobs") {
+		b.jobs = append(b.jobs, b.readJob(i, f))
+	}
+	if err := errors.Join(b.src.errs...); err != nil {
+		return nil, err
+	}
+	for _, j := range b.jobs {
+		b.job(j)
+	}
+	if b.wait {
+		b.waitPhase("all", b.waits, b.longest)
+	}
+	b.endpoints()
+	for _, key := range b.root.unread() {
+		b.item().remark(nil, b.root.at(key), "kube-burner has no such field")
+	}
+	if err := errors.Join(b.src.errs...); err != nil {
+		return nil, err
+	}
+	if len(b.phases) == 0 {
+		return nil, b.nothing(b.src.file)
+	}
+	b.placeNodes()
+	return b.finish()
+}
+
+// global reads what is said of all jobs.
+func (b *burner) global() error {
+	g := b.root.sub("global")
+	b.wait = g.flag("waitWhenFinished", false)
+	b.timeout = g.duration("timeout", defaultTimeout)
+	g.ignore("gc", "deletionStrategy") // a run removes everything that it made
+	for _, file := range g.texts("functionTemplates") {
+		data, err := userfile.Read(filepath.Join(b.dir, file), userfile.Text)
+		if err != nil {
+			return fmt.Errorf("%s: cannot read %s: %w", g.at("functionTemplates").place(), file, err)
+		}
+		b.functions += "\n" + string(data)
+	}
+	if g.has("requestTimeout") {
+		b.item().remark(nil, g.at("requestTimeout"), "loads have a timeout of their own: 60s, kube-burner's default")
+	}
+	if g.flag("gcMetrics", false) {
+		b.item().remark(nil, g.at("gcMetrics"), "the removal of the objects is not measured")
+	}
+	if g.flag("clusterHealth", false) {
+		b.item() // a run begins with its nodes Ready
+	}
+	for _, m := range g.list("measurements") {
+		b.measurement(m, nil)
+	}
+	for _, key := range g.unread() {
+		b.item().remark(nil, g.at(key), "kube-burner has no such field")
+	}
+	return nil
+}
+
+// placeNodes gives the run as many simulated nodes as its pods need.
+func (b *burner) placeNodes() {
+	if b.options.OwnCluster {
+		return
+	}
+	count := b.options.Nodes
+	if count == 0 {
+		count = b.demand.nodeCount()
+	}
+	if count == 0 {
+		return
+	}
+	b.nodes = newMapping()
+	addComment(b.nodes.set("count", count), "kube-burner takes the nodes that a cluster has; here they are simulated, as many as the pods need")
+}
+
+// phase adds a phase of a name that none has yet.
+func (d *draft) phase(name string) *mapping {
+	m := newMapping()
+	m.set("name", unique(name, d.names))
+	d.phases = append(d.phases, m)
+	return m
+}
+
+// phaseName is the name that a phase has.
+func phaseName(m *mapping) string { return m.Content[1].Value }
+
+// waitPhase adds a phase that waits for conditions.
+func (d *draft) waitPhase(name string, conditions []string, within time.Duration) *mapping {
+	conditions = slices.Compact(slices.Sorted(slices.Values(conditions)))
+	if len(conditions) == 0 {
+		return nil
+	}
+	m := d.phase(withSuffix(nameOf(name), "ready"))
+	m.set("until", strings.Join(conditions, " && "))
+	m.set("within", length(within))
+	return m
+}
+
+func (d *draft) pause(name string, pause time.Duration) {
+	if pause > 0 {
+		d.phase(withSuffix(nameOf(name), "pause")).set("for", length(pause))
+	}
+}

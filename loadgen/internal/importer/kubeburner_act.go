@@ -1,0 +1,242 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// deletion is an action that deletes objects by their labels.
+func deletion(resource string, labels map[string]string, rate float64) *mapping {
+	a := newMapping()
+	a.set("kind", "delete")
+	a.set("target", flow("resource", resource, "labelSelector", selector(labels)))
+	a.set("rate", perSecond(rate))
+	return a
+}
+
+// endOfDeletion ends a phase when the objects are gone, or at once.
+func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
+	if !wait || len(gone) == 0 {
+		p.set("for", "1s")
+		return
+	}
+	p.set("until", strings.Join(gone, " && "))
+	p.set("within", length(within))
+}
+
+// deleteJob adds a phase for each object that a job deletes.
+func (b *burner) deleteJob(j *burnJob) {
+	j.ignore("jobIterations", "waitWhenFinished") // a delete job has one iteration
+	for _, o := range j.objects {
+		node := b.lastPhase()
+		live, gone := b.matching(o)
+		resource := resourceOf(o.apiVersion, o.kind)
+		switch {
+		case o.kind == "Namespace":
+			o.item.remark(node, o.at("kind"), "job %s: the namespaces of the run are deleted when it is over", j.name)
+			continue
+		case len(live) == 0 && len(gone) == 0:
+			o.item.remark(node, o.at("labelSelector"), "job %s: no job before it makes a %s with labels %s, so there is nothing to delete", j.name, o.kind, selector(o.labels))
+			continue
+		}
+		name := j.name
+		if len(j.objects) > 1 {
+			name = withSuffix(nameOf(j.name), strings.ToLower(o.kind))
+		}
+		if len(live) == 0 && !j.waitForDeletion {
+			o.item.remark(node, o.at("kind"), "job %s: the %ss are deleted with their owners, by an earlier job", j.name, o.kind)
+			continue
+		}
+		p := b.phase(name)
+		if len(live) == 0 {
+			o.item.remark(p.Node, o.at("kind"), "the %ss are deleted with their owners, by an earlier job; they are only waited for", o.kind)
+		} else {
+			p.set("actions", []*mapping{deletion(resource, o.labels, j.qps)})
+		}
+		var none []string
+		if celName.MatchString(resource) {
+			none = append(none, noneOf(resource, o.labels))
+		} else if j.waitForDeletion {
+			o.item.remark(p.Node, j.at("waitForDeletion"), "not waited for: %s is no name that CEL reads", resource)
+		}
+		count := 0
+		for _, m := range live {
+			m.deleted = m.deleted || m.kind == o.kind // the pods of controllers come back
+			count += m.count
+		}
+		endOfDeletion(p, none, j.waitForDeletion, j.within+atRate(count, j.qps))
+		b.pause(name, j.duration("objectDelay", 0))
+	}
+	if j.delay > 0 {
+		b.pause(j.name, j.delay)
+	}
+}
+
+// maxPatches bounds the actions that a job of patches becomes.
+const maxPatches = 200
+
+// patchJob adds the patches of a job.
+func (b *burner) patchJob(j *burnJob) {
+	sequential := j.text("executionMode", "parallel") == "sequential"
+	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
+	var pending []*mapping
+	var takes time.Duration
+	waits := b.patchWaits(j)
+	iterations := j.iterations
+	if most := max(1, maxPatches/max(1, len(j.objects))); iterations > most {
+		j.item.remark(b.lastPhase(), j.at("jobIterations"), "job %s: the first %d of its %d iterations", j.name, most, iterations)
+		iterations = most
+	}
+	flush := func(name string) {
+		if len(pending) == 0 {
+			return
+		}
+		p := b.phase(name)
+		p.set("actions", pending)
+		within := j.within + takes
+		pending, takes = nil, 0
+		if len(waits) == 0 || b.wait || sequential && !j.wait {
+			p.set("for", "1s")
+			return
+		}
+		p.set("until", strings.Join(waits, " && "))
+		p.set("within", length(within))
+	}
+	for i := range iterations {
+		for _, o := range j.objects {
+			if a := b.patch(j, o, i); a != nil {
+				pending = append(pending, a)
+				live, _ := b.matching(o)
+				for _, m := range live {
+					takes += atRate(m.count, j.qps)
+				}
+			}
+			if apart {
+				name := withSuffix(nameOf(j.name), fmt.Sprint(i))
+				flush(name)
+				b.pause(name, j.duration("objectDelay", 0))
+			}
+		}
+		if apart {
+			b.pause(withSuffix(nameOf(j.name), fmt.Sprint(i)), j.delay)
+		}
+	}
+	flush(j.name)
+}
+
+// patchWaits are the conditions that follow a job of patches.
+func (b *burner) patchWaits(j *burnJob) (waits []string) {
+	for _, o := range j.objects {
+		resource := resourceOf(o.apiVersion, o.kind)
+		if test := readyTest(o.kind); o.wait && test != "" && celName.MatchString(resource) {
+			waits = append(waits, allOf(resource, nil, test))
+		}
+	}
+	slices.Sort(waits)
+	return slices.Compact(waits)
+}
+
+// patch is the action of one object in one iteration; nil: it cannot be carried over.
+func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
+	failed := func(at Remark, format string, args ...any) *mapping {
+		if iteration == 0 {
+			o.item.remark(b.lastPhase(), at, format, args...)
+		}
+		return nil
+	}
+	live, _ := b.matching(o)
+	if len(live) == 0 {
+		return failed(o.at("labelSelector"), "job %s: no job before it makes a %s with labels %s, so there is nothing to patch", j.name, o.kind, selector(o.labels))
+	}
+	file := filepath.Join(b.dir, o.template)
+	data, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return failed(o.at("objectTemplate"), "cannot read %s: %v", o.template, err)
+	}
+	values := b.values(j, o, iteration, 0)
+	if j.flag("defaultMissingKeysWithZero", false) {
+		for _, name := range namesIn(string(data)) {
+			if _, has := values[name]; !has {
+				values[name] = nil
+			}
+		}
+	}
+	text, err := renderConfig(file, append(data, b.functions...), values)
+	if err != nil {
+		return failed(o.at("objectTemplate"), "the patch cannot be rendered, and is left out: %v", err)
+	}
+	var patch any
+	if err := yaml.Unmarshal([]byte(text), &patch); err != nil || patch == nil {
+		return failed(Remark{File: file}, "the patch is no YAML, and is left out: %v", err)
+	}
+	kind := ""
+	for name, media := range scenario.PatchTypes {
+		if text := o.text("patchType", ""); text == media || text == name {
+			kind = name
+		}
+	}
+	if kind == "" {
+		return failed(o.at("patchType"), "there are no patches of type %q", o.text("patchType", ""))
+	}
+	if fields, ok := patch.(map[string]any); ok {
+		o.relabel(live, fields)
+	}
+	a := newMapping()
+	a.set("kind", "patch")
+	a.set("target", flow("resource", resourceOf(o.apiVersion, o.kind), "labelSelector", selector(o.labels)))
+	if kind != "merge" {
+		a.set("patchType", kind)
+	}
+	a.set("patch", patch)
+	a.set("rate", perSecond(j.qps))
+	if drawn, _ := unknownFunctions(string(data), func(name string) bool { return name != "randInt" && name != "env" }); len(drawn) > 0 && iteration == 0 {
+		o.item.remark(a.Node, Remark{File: file, Line: drawn[0].line}, "%s was evaluated by the import, once for all objects", drawn[0].name)
+	}
+	return a
+}
+
+// relabel notes the labels that a patch gives to objects, by which later jobs may select them.
+func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
+	for _, m := range live {
+		m.labels = maps.Clone(m.labels)
+		maps.Copy(m.labels, manifest(patch).labels())
+	}
+}
+
+// readingJob adds a load of gets for each object of a job that reads.
+func (b *burner) readingJob(j *burnJob) {
+	for _, o := range j.objects {
+		resource := resourceOf(o.apiVersion, o.kind)
+		live, _ := b.matching(o)
+		count := 0
+		for _, m := range live {
+			count += m.count
+		}
+		if !slices.Contains(scenario.Manifests, resource) || resource == "pods" || count == 0 {
+			o.item.remark(b.lastPhase(), o.at("kind"), "job %s: no %s are read", j.name, resource)
+			continue
+		}
+		rate := j.qps
+		p := b.phase(withSuffix(nameOf(j.name), strings.ToLower(o.kind)))
+		l := newMapping()
+		l.set("name", phaseName(p))
+		l.set("kind", "requests")
+		l.set("verb", "get")
+		l.set("resource", resource)
+		l.set("rate", perSecond(rate))
+		l.set("objects", min(count, 100_000))
+		p.set("for", length(time.Duration(float64(count*j.iterations)/rate*float64(time.Second))))
+		p.set("load", []*mapping{l})
+		o.item.remark(l.Node, o.at("labelSelector"), "%s of the load's own are read, as many as have these labels, and not those", resource)
+	}
+	j.ignore("jobIterationDelay")
+}

@@ -1,0 +1,127 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// createRemarks notes what a job that creates has and a scenario has not.
+func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
+	if churn := j.sub("churnConfig"); churn.node != nil {
+		cycles, duration := churn.integer("cycles", 0), churn.duration("duration", 0)
+		if cycles > 0 || duration > 0 {
+			b.item().remark(node, churn.at(""), "no churn: %d%% of the %s are neither deleted nor made again (%d cycles, for %s, each %s)",
+				churn.integer("percent", 0), churn.text("mode", "namespaces"), cycles, duration, churn.duration("delay", 0))
+		}
+	}
+	if steps := j.sub("incrementalLoad"); steps.node != nil {
+		j.item.remark(node, steps.at(""), "the job is not repeated with more and more iterations; it runs once with %d", j.iterations)
+	}
+	if j.podWait && !b.wait && !j.wait {
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before; all are waited for at the end")
+	}
+	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
+		addComment(node, "As errorOnVerify or verifyObjects is off, no gate judges whether all objects were made.")
+	}
+	labels := j.strings("namespaceLabels")
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if had, ok := b.namespaceLabels[key]; ok && had != labels[key] {
+			j.item.remark(node, j.at("namespaceLabels"), "%s is %q in the namespaces of all jobs", key, had)
+			continue
+		}
+		b.namespaceLabels[key] = labels[key]
+	}
+	if j.has("namespaceAnnotations") {
+		j.item.remark(node, j.at("namespaceAnnotations"), "namespaces have no annotations")
+	}
+	if j.has("objectDelay") || j.has("objectWait") {
+		addComment(node, "objectDelay and objectWait do nothing in a job that creates.")
+	}
+}
+
+// clashes notes objects of the same name that jobs put into namespaces of their own, which here share them.
+func (b *burner) clashes(j *burnJob, made []madeObjects, node *yaml.Node) {
+	for _, m := range made {
+		for _, other := range b.made {
+			if other.job == j || other.deleted || other.kind != m.kind || other.job.namespace == j.namespace && other.job.inNamespaces == j.inNamespaces {
+				continue
+			}
+			if slices.ContainsFunc(m.names, func(name string) bool { return slices.Contains(other.names, name) }) {
+				j.item.remark(node, j.at("namespace"), "job %s has made a %s %s too; they share namespaces here, and the second is refused", other.job.name, m.kind, m.names[0])
+				return
+			}
+		}
+	}
+}
+
+// watchers adds the watches of a job to its first phase.
+func (b *burner) watchers(j *burnJob, first int) {
+	var loads []*mapping
+	for i, w := range j.list("watchers") {
+		item := b.item()
+		kind, apiVersion := w.text("kind", ""), w.text("apiVersion", "v1")
+		l := newMapping()
+		l.set("name", unique(withSuffix(nameOf(j.name), fmt.Sprintf("watch-%d", i+1)), b.names))
+		l.set("kind", "watches")
+		l.set("resource", resourceOf(apiVersion, kind))
+		if labels := w.strings("labelSelector"); len(labels) > 0 {
+			l.set("labelSelector", selector(labels))
+		}
+		l.set("scope", "cluster")
+		l.set("count", max(1, w.integer("replicas", 1)))
+		l.set("rate", "100/s")
+		if len(b.phases) > first+1 || j.pause > 0 {
+			l.set("hold", true)
+		}
+		if isCustom(resourceOf(apiVersion, kind)) {
+			item.remark(l.Node, w.at("kind"), "a bundled control plane has no %s of %s", kind, apiVersion)
+			continue
+		}
+		if j != b.jobs[len(b.jobs)-1] {
+			item.remark(l.Node, w.at(""), "the watch stays open to the end of the run, not of the job")
+		}
+		loads = append(loads, l)
+	}
+	if len(loads) > 0 {
+		phase := b.phases[first]
+		for i := 0; i < len(phase.Content); i += 2 {
+			if phase.Content[i].Value == "load" {
+				phase.Content[i+1].Content = append(toNode(loads).Content, phase.Content[i+1].Content...)
+			}
+		}
+	}
+}
+
+// removal adds a phase that deletes what a job has made with these labels.
+func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
+	var actions []*mapping
+	var gone, done []string
+	count := 0
+	for i := range b.made {
+		m := &b.made[i]
+		if m.deleted || m.job != j || !selects(labels, m.labels) {
+			continue
+		}
+		m.deleted = true
+		count += m.count
+		resource := resourceOf(m.apiVersion, m.kind)
+		if slices.Contains(done, resource) {
+			continue
+		}
+		done = append(done, resource)
+		actions = append(actions, deletion(resource, labels, j.qps))
+		if celName.MatchString(resource) {
+			gone = append(gone, noneOf(resource, labels))
+		}
+	}
+	if len(actions) == 0 {
+		return
+	}
+	p := b.phase(withSuffix(nameOf(name), "removed"))
+	p.set("actions", actions)
+	endOfDeletion(p, gone, j.waitForDeletion, j.within+atRate(count, j.qps))
+	j.item.remark(p.Node, j.at("gc"), "the objects are deleted, and the job's namespaces stay until the end of the run")
+}

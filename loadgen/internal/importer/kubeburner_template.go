@@ -1,0 +1,293 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+)
+
+// objectTemplate is an object of a job as a template of a load, with the objects of its first iteration and replica;
+// nil: it cannot be carried over.
+func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) (*mapping, []manifest) {
+	text, ok := b.readTemplate(o)
+	if !ok {
+		return nil, nil
+	}
+	t := newMapping()
+	vars := maps.Clone(o.vars)
+	values := b.values(j, o, 0, 1)
+	for _, name := range namesIn(text) {
+		if _, has := values[name]; !has && j.flag("defaultMissingKeysWithZero", false) {
+			vars[name], values[name] = nil, nil
+		}
+		if name == "UUID" || name == "RunID" {
+			vars[name] = importUUID
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s is the same in every run: %s", name, importUUID)
+		}
+	}
+	objects, err := render(text, values)
+	if err != nil {
+		b.templateFailed(o, err)
+		return nil, nil
+	}
+	if len(objects) == 0 {
+		o.item.remark(nil, o.at("objectTemplate"), "%s renders no object", o.template)
+		return nil, nil
+	}
+	text, objects = b.fit(t, j, o, text, b.corners(values, iterations, o.replicas), objects)
+	if o.replicas > 1 {
+		t.set("replicas", o.replicas)
+	}
+	if len(vars) > 0 {
+		t.set("vars", vars)
+	}
+	b.template(t, path.Base(filepath.ToSlash(o.template)), text)
+	b.note(t, j, o, objects, iterations)
+	return t, objects
+}
+
+// readTemplate is the text of an object's template with the functions of the configuration, if all that it calls
+// is known.
+func (b *burner) readTemplate(o *burnObject) (string, bool) {
+	file := filepath.Join(b.dir, o.template)
+	if strings.Contains(o.template, "://") {
+		o.item.remark(nil, o.at("objectTemplate"), "%s is not downloaded: save it, and name the file", o.template)
+		return "", false
+	}
+	data, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		o.item.remark(nil, o.at("objectTemplate"), "cannot read %s: %v", o.template, err)
+		return "", false
+	}
+	text := string(data)
+	unknown, err := unknownFunctions(text, knownFunction)
+	if err != nil {
+		b.templateFailed(o, err)
+		return "", false
+	}
+	for _, use := range unknown {
+		o.item.remark(nil, Remark{File: file, Line: use.line}, "there is no function %s in templates: the object is left out", use.name)
+	}
+	if len(unknown) > 0 {
+		return "", false
+	}
+	if b.functions != "" && strings.Contains(text, "template ") {
+		text += b.functions
+	}
+	return text, true
+}
+
+func (b *burner) templateFailed(o *burnObject, err error) {
+	at := Remark{File: filepath.Join(b.dir, o.template)}
+	msg := strings.ReplaceAll(err.Error(), "\n", " ")
+	if e := new(template.Error); errors.As(err, &e) {
+		at.Line, msg = e.Line, e.Msg
+	}
+	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
+}
+
+// knownFunction reports whether templates have a function.
+func knownFunction(name string) bool {
+	switch name {
+	case "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge",
+		"break", "continue":
+		return true
+	}
+	_, err := template.Parse("{{if false}}{{" + name + "}}{{end}}")
+	return err == nil || !strings.Contains(err.Error(), "no function")
+}
+
+// namesIn are the values that a template reads by name.
+func namesIn(text string) []string {
+	tree, err := parseTree(text)
+	if err != nil {
+		return nil
+	}
+	return valueNames(tree)
+}
+
+// fit puts labels that selectors ask for into a template, and takes selectors of nodes out that simulated ones lack.
+func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
+	if labels := b.ownLabels(j, o); len(labels) > 0 {
+		changed, ok := addLabels(text, values, labels)
+		if !ok {
+			o.item.remark(t.Node, o.at("objectTemplate"), "the labels %s, by which jobs select these objects, cannot be put into the template: write them into it", selector(labels))
+		}
+		text = changed
+	}
+	if names := foreignSelectors(objects); len(names) > 0 && !b.options.OwnCluster {
+		changed, ok := dropNodeSelectors(text, values, names)
+		how := "left out"
+		if !ok {
+			how = "to be taken out of the template by hand: its pods stay Pending"
+		}
+		o.item.remark(t.Node, o.at("objectTemplate"), "nodeSelector %s: simulated nodes have no such label; %s", strings.Join(names, ", "), how)
+		text = changed
+	}
+	again, err := render(text, values[0])
+	if err != nil {
+		return text, objects
+	}
+	if same, err := render(trimLines(text), values[0]); err == nil && reflect.DeepEqual(same, again) {
+		text = trimLines(text)
+	}
+	return text, again
+}
+
+// corners are the values of the first and the last iterations and replicas.
+func (b *burner) corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
+	for _, i := range []int{0, 1, iterations - 1} {
+		for _, r := range []int{1, 2, replicas} {
+			if i >= iterations || r > replicas {
+				continue
+			}
+			values := maps.Clone(first)
+			values["Iteration"], values["Replica"] = i, r
+			all = append(all, values)
+		}
+	}
+	return all
+}
+
+// trimLines is a text without blank lines around it and spaces at the ends of its lines, which YAML writes as it is.
+func trimLines(text string) string {
+	lines := strings.Split(strings.Trim(text, "\r\n"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " \t\r")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// note keeps what an object makes, and remarks on what becomes of it.
+func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
+	count := o.replicas * iterations
+	for _, m := range objects {
+		made := madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), count: count, job: j, object: o, names: []string{m.name()}}
+		b.made = append(b.made, made)
+		n := m.need()
+		b.demand = b.demand.plus(n.times(count))
+		if ns := m.namespace(); ns != "" {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into the run's namespaces, not into %s", m.kind(), m.name(), ns)
+		}
+		if names := namespacesIn(map[string]any(m)); len(names) > 0 && namesOwn(names, j.namespace) {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; those of the run have other names", m.kind(), strings.Join(names, ", "))
+		}
+		if b.options.OwnCluster {
+			continue
+		}
+		switch {
+		case !known(m.apiVersion(), m.kind()) && !b.defined(m):
+			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has", m.kind(), m.apiVersion())
+		case !known(m.apiVersion(), m.kind()):
+			o.item.remark(t.Node, o.at("objectTemplate"), "its definition is made by the load of an earlier job, which the check before a run does not see: move the definition to objects:")
+		case n.claims && !b.makes("PersistentVolume"):
+			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
+		case n.nodes:
+			o.item.remark(t.Node, o.at("objectTemplate"), "its pods ask for nodes by affinity, which simulated nodes may not fit")
+		}
+	}
+}
+
+// defined reports whether an earlier job makes the definition of a custom resource.
+func (b *burner) defined(m manifest) bool {
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
+		return o.kind == "CustomResourceDefinition" && len(o.names) > 0 && strings.HasSuffix(o.names[0], "."+groupOf(m.apiVersion()))
+	})
+}
+
+func (b *burner) makes(kind string) bool {
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
+}
+
+// namespacesIn are the names of namespaces in an object, but for its own.
+func namespacesIn(v any) (names []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			text, isText := value.(string)
+			switch {
+			case key == "metadata":
+			case isText && (key == "namespace" || key == "kubernetes.io/metadata.name"):
+				names = append(names, text)
+			case key == "values" && v["key"] == "kubernetes.io/metadata.name":
+				for _, one := range asList(value) {
+					names = append(names, fmt.Sprint(one))
+				}
+			default:
+				names = append(names, namespacesIn(value)...)
+			}
+		}
+	case []any:
+		for _, one := range v {
+			names = append(names, namespacesIn(one)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func asList(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// namesOwn reports whether one of the names is of a job's namespaces.
+func namesOwn(names []string, base string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		rest, ok := strings.CutPrefix(name, base)
+		return ok && base != "" && (rest == "" || strings.HasPrefix(rest, "-"))
+	})
+}
+
+// waitFor are the conditions that kube-burner waits for after it has made an object.
+func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
+	if !o.wait {
+		return nil
+	}
+	w := o.sub("waitOptions")
+	labels := w.strings("labelSelector")
+	for _, m := range b.made {
+		if m.object != o {
+			continue
+		}
+		kind, apiVersion := m.kind, m.apiVersion
+		if other := w.text("kind", ""); other != "" {
+			kind, apiVersion = other, w.text("apiVersion", apiVersion)
+		}
+		tests := []string{readyTest(kind)}
+		if paths := w.list("customStatusPaths"); len(paths) > 0 {
+			tests = nil
+			for _, p := range paths {
+				test := jqTest(p.text("key", ""), p.text("value", ""))
+				if test == "" {
+					o.item.remark(b.lastPhase(), p.at("key"), "not waited for: jq %s, which has no form in CEL that is known", p.text("key", ""))
+					continue
+				}
+				tests = append(tests, test)
+			}
+		}
+		resource := resourceOf(apiVersion, kind)
+		for _, test := range tests {
+			switch {
+			case test == "":
+			case !celName.MatchString(resource):
+				o.item.remark(b.lastPhase(), o.at("waitOptions"), "not waited for: %s is no name that CEL reads", resource)
+			default:
+				conditions = append(conditions, allOf(resource, labels, test))
+			}
+		}
+	}
+	return conditions
+}
+
+func (b *burner) lastPhase() *yaml.Node { return b.topOf(len(b.phases) - 1) }

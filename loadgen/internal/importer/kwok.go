@@ -1,0 +1,206 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// stages is an import of Stages of KWOK (kwok.x-k8s.io/v1alpha1).
+type stages struct {
+	*draft
+	all []*stage
+	// start is the time from a bound pod to running containers, of all stages on the way.
+	start span
+	init  span // of init containers
+	stop  span // from a deletion to the end
+	lives []*mapping
+	// report is the interval of the status reports of nodes.
+	report time.Duration
+	ready  *stage
+}
+
+// span is a time between two bounds, drawn evenly.
+type span struct{ from, to time.Duration }
+
+func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
+
+// spread is the span as scenarios write it: median and 99th percentile.
+func (s span) spread() string {
+	median := (s.from + s.to) / 2
+	p99 := s.from + time.Duration(0.99*float64(s.to-s.from))
+	text := scenario.Duration(median).String()
+	if p99 > median {
+		text += ".." + scenario.Duration(p99).String()
+	}
+	return text
+}
+
+// defaultNodes is how many nodes a scenario of stages has, unless it is said.
+const defaultNodes = 10
+
+// Kwok imports Stages of KWOK: files, or directories of them.
+func Kwok(paths []string, o Options) (*Result, error) {
+	k := &stages{draft: newDraft(o, "KWOK")}
+	for _, path := range paths {
+		if err := k.read(path); err != nil {
+			return nil, err
+		}
+	}
+	if len(k.all) == 0 {
+		return nil, fmt.Errorf("%s: there is no Stage of kwok.x-k8s.io", strings.Join(paths, ", "))
+	}
+	k.name = "kwok-stages"
+	k.description = "Simulated nodes whose pods live as KWOK's Stages say; add load to the phase."
+	k.head = []string{
+		"Imported from Stages of KWOK by `loadgen import kwok`.",
+		"What every import does otherwise:",
+		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and ends;",
+		"- a delay with a jitter is a log-normal spread whose median and 99th percentile are those of KWOK's even one.",
+	}
+	k.nodes = newMapping()
+	count := o.Nodes
+	if count == 0 {
+		count = defaultNodes
+	}
+	k.nodes.set("count", count)
+	for _, s := range k.all {
+		k.stage(s)
+	}
+	var errs []error
+	for _, s := range k.all {
+		errs = append(errs, s.src.errs...)
+		s.src.errs = nil
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	k.fill()
+	return k.finish()
+}
+
+// fill puts what the stages come to into the nodes.
+func (k *stages) fill() {
+	if k.report > 0 {
+		k.nodes.set("statusReport", scenario.Duration(k.report).String())
+	}
+	if k.start.to > 0 {
+		k.nodes.set("podStart", k.start.spread())
+	}
+	k.shares()
+	if rest := k.rest(); rest != nil {
+		k.lives = append(k.lives, rest)
+	}
+	if len(k.lives) > 0 {
+		k.nodes.set("podLives", k.lives)
+	}
+	p := k.phase("steady")
+	p.set("for", "1m")
+	if len(k.top) == 0 {
+		addComment(p.Node, "Add actions, load and faults here.")
+	}
+}
+
+// rest is the life of all other pods, if it differs from a kubelet's.
+func (k *stages) rest() *mapping {
+	if k.init.to == 0 && k.stop.to == 0 {
+		return nil
+	}
+	for _, l := range k.lives {
+		k.common(l)
+	}
+	l := flow("name", "other-pods")
+	k.common(l)
+	return l
+}
+
+// common puts into a life what happens to all pods.
+func (k *stages) common(l *mapping) {
+	if k.init.to > 0 && !hasKey(l, "init") {
+		l.set("init", flow("runFor", k.init.spread()))
+	}
+	if k.stop.to > 0 {
+		l.set("stopAfter", k.stop.spread())
+	}
+}
+
+func hasKey(m *mapping, key string) bool {
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads the Stages of a file or a directory.
+func (k *stages) read(path string) error {
+	var files []string
+	err := filepath.WalkDir(path, func(name string, f fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return userfile.Cause(err)
+		case f.IsDir() && name != path && f.Name() == "testdata":
+			return filepath.SkipDir
+		case !f.IsDir() && (name == path || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name))):
+			files = append(files, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: cannot read it: %w", path, err)
+	}
+	for _, file := range files {
+		data, err := userfile.Read(file, userfile.Text)
+		if err != nil {
+			return fmt.Errorf("%s: cannot read it: %w", file, err)
+		}
+		if err := k.readFile(file, data, len(files) > 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFile reads the documents of a file; others marks those that are no Stage as not meant.
+func (k *stages) readFile(file string, data []byte, others bool) error {
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
+		var doc yaml.Node
+		err := decoder.Decode(&doc)
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: it is no YAML: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+		case len(doc.Content) == 0:
+			continue
+		}
+		src := &source{file: file}
+		f := src.fieldsOf(doc.Content[0], "")
+		if f.text("kind", "") == "Stage" {
+			k.all = append(k.all, newStage(f, k.item()))
+			continue
+		}
+		if kind := f.text("kind", ""); !others || kind != "Kustomization" {
+			k.item().remark(nil, f.at("kind"), "%s is no Stage, and is left out", or(kind, "a document without kind"))
+		}
+	}
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

@@ -1,0 +1,167 @@
+package importer
+
+import (
+	"maps"
+	"regexp"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// stage is one Stage of KWOK.
+type stage struct {
+	src  *source
+	spec *fields
+	name string
+	item *item
+
+	kind        string // of its resource
+	delay       span
+	weight      int
+	deletes     bool
+	template    string // of the status that it writes
+	templateAt  Remark
+	labels      map[string]string
+	annotations map[string]string
+	owner       string // kind of the pods' owner
+	deleting    bool   // of pods that are being deleted
+	unmatched   []Remark
+}
+
+func newStage(f *fields, item *item) *stage {
+	spec := f.sub("spec")
+	s := &stage{src: f.src, spec: spec, name: f.sub("metadata").text("name", "stage"), item: item, labels: map[string]string{}, annotations: map[string]string{}}
+	ref := spec.sub("resourceRef")
+	s.kind = ref.text("kind", "")
+	ref.ignore("apiGroup")
+	s.weight = spec.integer("weight", 0)
+	d := spec.sub("delay")
+	milliseconds := func(key string) time.Duration { return time.Duration(d.number(key, 0) * float64(time.Millisecond)) }
+	s.delay = span{milliseconds("durationMilliseconds"), milliseconds("durationMilliseconds")}
+	if d.has("jitterDurationMilliseconds") {
+		jitter := milliseconds("jitterDurationMilliseconds")
+		s.delay = span{min(s.delay.from, jitter), jitter}
+	}
+	s.effects()
+	s.selector()
+	return s
+}
+
+// effects reads what the stage does.
+func (s *stage) effects() {
+	next := s.spec.sub("next")
+	s.deletes = next.flag("delete", false)
+	template := func(f *fields, key string) {
+		if f.has(key) {
+			s.templateAt = f.at(key)
+			s.template += "\n" + f.text(key, "")
+		}
+	}
+	template(next, "statusTemplate")
+	steps := next.list("patches")
+	for _, step := range s.spec.list("steps") {
+		s.deletes = s.deletes || step.flag("delete", false)
+		if step.has("patch") {
+			steps = append(steps, step.sub("patch"))
+		}
+		step.ignore("event")
+		for _, key := range step.unread() {
+			s.unmatched = append(s.unmatched, step.at(key))
+		}
+	}
+	for _, patch := range steps {
+		template(patch, "template")
+		patch.ignore("subresource", "root", "type")
+	}
+	next.ignore("event", "statusSubresource", "patches")
+	for _, key := range next.unread() {
+		s.unmatched = append(s.unmatched, next.at(key))
+	}
+}
+
+// The forms of jq in which Stages select objects.
+var (
+	jqOwn   = regexp.MustCompile(`^\.metadata\.(labels|annotations)\["([^"]+)"\]$`)
+	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
+)
+
+// selector reads which objects the stage is of.
+func (s *stage) selector() {
+	sel := s.spec.sub("selector")
+	maps.Copy(s.labels, sel.strings("matchLabels"))
+	maps.Copy(s.annotations, sel.strings("matchAnnotations"))
+	for _, e := range sel.list("matchExpressions") {
+		jq := e
+		if e.has("jq") {
+			jq = e.sub("jq")
+		}
+		key, operator, values := jq.text("key", ""), jq.text("operator", ""), jq.texts("values")
+		own := jqOwn.FindStringSubmatch(key)
+		switch {
+		case e.has("cel"):
+			s.unmatched = append(s.unmatched, e.at("cel"))
+		case own != nil && operator == "In" && len(values) == 1:
+			map[string]map[string]string{"labels": s.labels, "annotations": s.annotations}[own[1]][own[2]] = values[0]
+		case jqOwner.MatchString(key) && operator == "In" && len(values) == 1:
+			s.owner = values[0]
+		case key == ".metadata.deletionTimestamp":
+			s.deleting = operator == "Exists"
+		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // a kubelet's own order of states
+		default:
+			s.unmatched = append(s.unmatched, jq.at("key"))
+		}
+	}
+}
+
+// stage adds what a stage says to the nodes.
+func (k *stages) stage(s *stage) {
+	node := k.nodes.Node
+	switch {
+	case s.kind == "Node":
+		k.nodeStage(s, node)
+	case s.kind == "Pod":
+		k.podStage(s)
+	default:
+		s.item.remark(nil, s.spec.at(""), "stage %s: only nodes and pods are simulated, no %s", s.name, or(s.kind, "resource"))
+		return
+	}
+	s.rest(nil)
+}
+
+// rest remarks on what a stage has that nodes and pods do not take.
+func (s *stage) rest(node *yaml.Node) {
+	d := s.spec.sub("delay")
+	for _, key := range []string{"durationFrom", "jitterDurationFrom"} {
+		if d.has(key) {
+			s.item.remark(node, d.at(key), "stage %s: no object has a delay of its own; all have that of the stage", s.name)
+			break
+		}
+	}
+	if s.spec.has("weightFrom") {
+		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: no object has a weight of its own", s.name)
+	}
+	for _, at := range s.unmatched {
+		s.item.remark(node, at, "stage %s: its %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
+	}
+	s.spec.ignore("immediateNextStage", "weight", "next", "steps", "selector", "resourceRef", "delay")
+	for _, key := range s.spec.unread() {
+		s.item.remark(node, s.spec.at(key), "stage %s: its %s has no equivalent", s.name, key)
+	}
+}
+
+// nodeStage takes the interval of reports from heartbeats.
+func (k *stages) nodeStage(s *stage, node *yaml.Node) {
+	failing := strings.Contains(s.template, `status: "False"`)
+	switch {
+	case failing || len(s.labels) > 0:
+		s.item.remark(nil, s.spec.at(""), "stage %s: nodes fail by a fault of a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
+	case s.delay.to >= time.Second:
+		k.report = (s.delay.from + s.delay.to) / 2
+		if s.delay.to < time.Minute {
+			s.item.remark(node, s.spec.at("delay"), "nodes renew their Leases too, as kubelets do, and not their status alone")
+		}
+	}
+}
+
+var exitCode = regexp.MustCompile(`exitCode: *(\d+)`)

@@ -1,0 +1,209 @@
+package importer
+
+import (
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// manifest is one object that a template renders.
+type manifest map[string]any
+
+// render gives the objects of a template. Its error is a *template.Error.
+func render(text string, values map[string]any) ([]manifest, error) {
+	t, err := template.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.Documents(values, 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	var objects []manifest
+	for _, one := range all {
+		objects = append(objects, one)
+	}
+	return objects, nil
+}
+
+// at is the mapping at a path, nil if there is none.
+func (m manifest) at(path ...string) manifest {
+	for _, key := range path {
+		m, _ = asMap(m[key])
+	}
+	return m
+}
+
+func asMap(v any) (manifest, bool) {
+	m, ok := v.(map[string]any)
+	return m, ok
+}
+
+func (m manifest) text(key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+func (m manifest) kind() string       { return m.text("kind") }
+func (m manifest) apiVersion() string { return m.text("apiVersion") }
+func (m manifest) name() string       { return m.at("metadata").text("name") }
+func (m manifest) namespace() string  { return m.at("metadata").text("namespace") }
+
+func (m manifest) labels() map[string]string { return textsOf(m.at("metadata", "labels")) }
+
+func textsOf(m manifest) map[string]string {
+	all := map[string]string{}
+	for key, value := range m {
+		if s, ok := value.(string); ok {
+			all[key] = s
+		}
+	}
+	return all
+}
+
+// podTemplates are where kinds have the template of their pods.
+func podTemplate(kind string) []string {
+	switch kind {
+	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job":
+		return []string{"spec", "template"}
+	case "CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template"}
+	}
+	return nil
+}
+
+// podSpec is where a kind has the spec of its pods, nil if it has none.
+func podSpec(kind string) []string {
+	if kind == "Pod" {
+		return []string{"spec"}
+	}
+	if at := podTemplate(kind); at != nil {
+		return append(slices.Clone(at), "spec")
+	}
+	return nil
+}
+
+// podLabels are the labels of the pods of an object.
+func (m manifest) podLabels() map[string]string {
+	if m.kind() == "Pod" {
+		return m.labels()
+	}
+	at := podTemplate(m.kind())
+	if at == nil {
+		return nil
+	}
+	return textsOf(m.at(append(at, "metadata", "labels")...))
+}
+
+// need is what objects ask of nodes.
+type need struct {
+	pods, onEach  float64 // onEach: of each node
+	cpus, memory  float64
+	claims, nodes bool // PersistentVolumeClaims; required affinity to nodes
+}
+
+func (n need) times(count int) need {
+	f := float64(count)
+	return need{n.pods * f, n.onEach * f, n.cpus * f, n.memory * f, n.claims, n.nodes}
+}
+
+func (n need) plus(o need) need {
+	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims, n.nodes || o.nodes}
+}
+
+// Room of a simulated node by default, of which a tenth stays free.
+const (
+	nodePods   = 100
+	nodeCPUs   = 7.2
+	nodeMemory = 0.9 * (32 << 30)
+)
+
+// nodeCount is how many simulated nodes the pods fit on.
+func (n need) nodeCount() int {
+	if n.pods == 0 && n.onEach == 0 {
+		return 0
+	}
+	return int(max(1, math.Ceil(n.pods/(nodePods-min(n.onEach, nodePods/2))), math.Ceil(n.cpus/nodeCPUs), math.Ceil(n.memory/nodeMemory)))
+}
+
+// need is what the pods of an object ask for.
+func (m manifest) need() need {
+	n := need{claims: m.kind() == "PersistentVolumeClaim"}
+	at := podSpec(m.kind())
+	if at == nil {
+		return n
+	}
+	spec := m.at(at...)
+	containers, _ := spec["containers"].([]any)
+	for _, c := range containers {
+		one, _ := asMap(c)
+		requests := one.at("resources", "requests")
+		n.cpus += quantity(requests["cpu"])
+		n.memory += quantity(requests["memory"])
+	}
+	volumes, _ := spec["volumes"].([]any)
+	for _, v := range volumes {
+		one, _ := asMap(v)
+		n.claims = n.claims || one["persistentVolumeClaim"] != nil
+	}
+	n.nodes = spec.at("affinity", "nodeAffinity")["requiredDuringSchedulingIgnoredDuringExecution"] != nil
+	replicas := 1.0
+	switch m.kind() {
+	case "DaemonSet":
+		n.onEach, n.cpus, n.memory = 1, 0, 0
+		return n
+	case "Job":
+		replicas = numberOf(m.at("spec")["parallelism"])
+	case "Pod":
+	default:
+		replicas = numberOf(m.at("spec")["replicas"])
+	}
+	n.pods, n.cpus, n.memory = replicas, n.cpus*replicas, n.memory*replicas
+	return n
+}
+
+func numberOf(v any) float64 {
+	switch n := v.(type) {
+	case int:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 1
+}
+
+func quantity(v any) float64 {
+	text, ok := v.(string)
+	if !ok {
+		if v == nil {
+			return 0
+		}
+		return numberOf(v)
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0
+	}
+	return q.AsApproximateFloat64()
+}
+
+// clusterKinds are the kinds of Kubernetes without namespaces that workloads are made of.
+func clusterKinds() []string {
+	return []string{
+		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",
+		"IngressClass", "RuntimeClass", "DeviceClass", "ResourceSlice", "VolumeAttachment", "CSIDriver", "APIService", "FlowSchema",
+		"PriorityLevelConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+		"MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "CertificateSigningRequest",
+	}
+}
+
+func namespaced(kind string) bool { return !slices.Contains(clusterKinds(), kind) }
+
+// known reports whether a bundled control plane serves a kind.
+func known(apiVersion, kind string) bool {
+	return !isCustom(scenario.ResourceOf(apiVersion, kind))
+}

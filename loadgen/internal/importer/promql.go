@@ -1,0 +1,131 @@
+package importer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
+
+// promQL is an expression of kube-burner with the phase in the place of the time that a job took. why says what it
+// has that the import does not know.
+func promQL(text string) (expr, why string) {
+	expr = strings.Join(strings.Fields(elapsed.ReplaceAllString(text, "$$window")), " ")
+	switch {
+	case expr == "":
+		return "", "there is no expression"
+	case strings.Contains(expr, "{{"):
+		return expr, "it is a template of more than elapsed"
+	}
+	return expr, ""
+}
+
+var window = strings.NewReplacer("$window", "1m", "$hours", "1")
+
+// selectorsOf are what an expression reads, nil if it is none.
+func selectorsOf(expr string) (all [][]*labels.Matcher) {
+	root, err := archive.NewParser().ParseExpr(window.Replace(expr))
+	if err != nil {
+		return nil
+	}
+	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok {
+			all = append(all, v.LabelMatchers)
+		}
+		return nil
+	})
+	return all
+}
+
+// metricsOf is the first metric that an expression reads, for a name.
+func metricsOf(expr string) string {
+	for _, matchers := range selectorsOf(expr) {
+		for _, m := range matchers {
+			if m.Name == labels.MetricName {
+				return strings.TrimSuffix(strings.TrimSuffix(m.Value, "_bucket"), "_total")
+			}
+		}
+	}
+	return "expr"
+}
+
+// foreignPrefixes begin the metrics of what is not part of a control plane.
+func foreignPrefixes() []string {
+	return []string{
+		"node_", "container_", "machine_", "kube_", "kubelet_", "kubeproxy_", "crio_", "container_runtime_", "ovn", "haproxy_", "prometheus_", "cadvisor_",
+		"kubevirt_", "cilium_", "coredns_", "probes:", "serviceruntime_", "openshift_",
+	}
+}
+
+// foreignLabels are set by a Prometheus in a cluster, and by no component.
+func foreignLabels() []string {
+	return []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
+}
+
+// components are the jobs whose metrics a run of a bundled plane records.
+func components() []string {
+	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
+}
+
+// foreign says what an expression reads that no component of a bundled control plane has, "" if there is nothing.
+func foreign(expr string) string {
+	for _, matchers := range selectorsOf(expr) {
+		for _, m := range matchers {
+			switch {
+			case m.Name == labels.MetricName && strings.Contains(m.Value, ":"):
+				return m.Value + " comes from a recording rule"
+			case m.Name == labels.MetricName && slices.ContainsFunc(foreignPrefixes(), func(p string) bool { return strings.HasPrefix(m.Value, p) }):
+				return "no component of a bundled control plane has " + m.Value
+			case slices.Contains(foreignLabels(), m.Name) && !m.Matches(""):
+				return fmt.Sprintf("the label %s is set by a Prometheus in a cluster, not by components", m.Name)
+			case m.Name == "job" && !slices.ContainsFunc(components(), m.Matches):
+				return fmt.Sprintf("there is no job %s: there are %s", m.Value, strings.Join(components(), ", "))
+			}
+		}
+	}
+	return ""
+}
+
+// refused says why a gate or figure over an expression cannot be judged, "" if it can.
+func (d *draft) refused(m *mapping) string {
+	expr := ""
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == "expr" {
+			expr = m.Content[i+1].Value
+		}
+	}
+	if why := foreign(expr); why != "" && !d.options.OwnCluster {
+		return why
+	}
+	one := newMapping()
+	one.set("apiVersion", scenario.APIVersion)
+	one.set("kind", scenario.Kind)
+	one.set("name", "one")
+	one.set("phases", []*mapping{flow("name", "one", "for", "1m")})
+	one.set("gates", []*mapping{flow("name", "one", "expr", expr, "max", "0")})
+	text, err := one.bytes()
+	if err != nil {
+		return err.Error()
+	}
+	s, err := scenario.Parse("one", text, nil)
+	if err == nil {
+		_, err = gate.Compile(s)
+	}
+	if err == nil {
+		return ""
+	}
+	msg := err.Error()
+	if _, rest, ok := strings.Cut(msg, "expr: "); ok {
+		msg = rest
+	}
+	return strings.ReplaceAll(msg, "\n", " ")
+}

@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/Masterminds/sprig/v3"
+)
+
+// configFunctions are those of kube-burner's configuration files. What they draw is the same at each import; env reads
+// the values and not the environment.
+func configFunctions(values map[string]any) template.FuncMap {
+	all := sprig.HermeticTxtFuncMap()
+	random := rand.New(rand.NewPCG(1, 1))
+	all["env"] = func(name string) string {
+		if v, ok := values[name]; ok {
+			return fmt.Sprint(v)
+		}
+		return ""
+	}
+	all["randInt"] = func(from, to int) (int, error) {
+		if to <= from {
+			return 0, fmt.Errorf("there is no number from %d up to %d", from, to)
+		}
+		return from + random.IntN(to-from), nil
+	}
+	return all
+}
+
+// renderConfig renders a configuration file with its values.
+func renderConfig(file string, text []byte, values map[string]any) (string, error) {
+	t, err := template.New(file).Option("missingkey=error").Funcs(configFunctions(values)).Parse(string(text))
+	if err != nil {
+		return "", templateError(err)
+	}
+	var lack []string
+	for _, name := range valueNames(t.Tree) {
+		if _, ok := values[name]; !ok {
+			lack = append(lack, name)
+		}
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, values)
+	switch {
+	case err != nil && len(lack) > 0 && strings.Contains(err.Error(), "map has no entry"):
+		return "", fmt.Errorf("%s: it needs values: %s (add --set %s=..., or --set %s= for an empty one)", file, strings.Join(lack, ", "), lack[0], lack[0])
+	case err != nil:
+		return "", templateError(err)
+	}
+	return b.String(), nil
+}
+
+func templateError(err error) error {
+	return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " "))
+}
+
+// valueNames are the values that a template reads by name, .NAME, in their order.
+func valueNames(t *parse.Tree) (names []string) {
+	walk(t.Root, func(n parse.Node) {
+		var first string
+		switch n := n.(type) {
+		case *parse.FieldNode:
+			first = n.Ident[0]
+		case *parse.VariableNode:
+			if len(n.Ident) > 1 && n.Ident[0] == "$" {
+				first = n.Ident[1]
+			}
+		}
+		if first != "" && !slices.Contains(names, first) {
+			names = append(names, first)
+		}
+	})
+	return names
+}
+
+// functionUse is a function that a template calls, at a line.
+type functionUse struct {
+	name string
+	line int
+}
+
+// unknownFunctions are the calls of functions that known does not know.
+func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
+	t := parse.New("t")
+	t.Mode = parse.SkipFuncCheck
+	trees := map[string]*parse.Tree{}
+	if _, err := t.Parse(text, "", "", trees); err != nil {
+		return nil, err
+	}
+	trees["t"] = t
+	for _, tree := range trees {
+		if tree.Root == nil {
+			continue
+		}
+		walk(tree.Root, func(n parse.Node) {
+			id, ok := n.(*parse.IdentifierNode)
+			if !ok || known(id.Ident) {
+				return
+			}
+			use := functionUse{id.Ident, 1 + strings.Count(text[:min(int(id.Pos), len(text))], "\n")}
+			if !slices.Contains(all, use) {
+				all = append(all, use)
+			}
+		})
+	}
+	slices.SortFunc(all, func(a, b functionUse) int { return a.line - b.line })
+	return all, nil
+}
+
+// parseTree parses a template whatever functions it calls.
+func parseTree(text string) (*parse.Tree, error) {
+	t := parse.New("t")
+	t.Mode = parse.SkipFuncCheck
+	return t.Parse(text, "", "", map[string]*parse.Tree{})
+}
+
+// walk visits the nodes of a template.
+func walk(n parse.Node, visit func(parse.Node)) {
+	pipe := func(p *parse.PipeNode) {
+		if p == nil {
+			return
+		}
+		for _, c := range p.Cmds {
+			walk(c, visit)
+		}
+	}
+	branch := func(b *parse.BranchNode) {
+		pipe(b.Pipe)
+		walk(b.List, visit)
+		if b.ElseList != nil {
+			walk(b.ElseList, visit)
+		}
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		if n == nil {
+			return
+		}
+		for _, child := range n.Nodes {
+			walk(child, visit)
+		}
+		return
+	case *parse.ActionNode:
+		pipe(n.Pipe)
+	case *parse.TemplateNode:
+		pipe(n.Pipe)
+	case *parse.PipeNode:
+		pipe(n)
+	case *parse.IfNode:
+		branch(&n.BranchNode)
+	case *parse.RangeNode:
+		branch(&n.BranchNode)
+	case *parse.WithNode:
+		branch(&n.BranchNode)
+	case *parse.CommandNode:
+		for _, arg := range n.Args {
+			walk(arg, visit)
+		}
+	case *parse.ChainNode:
+		walk(n.Node, visit)
+	}
+	visit(n)
+}
+
+// ParseValues reads NAME=VALUE pairs; numbers and truth values are such if typed.
+func ParseValues(pairs []string, typed bool) (map[string]any, error) {
+	values := map[string]any{}
+	for _, pair := range pairs {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--set %s: it is no value (write NAME=VALUE)", pair)
+		}
+		values[name] = text
+		if typed {
+			values[name] = typedValue(text)
+		}
+	}
+	return values, nil
+}
+
+func typedValue(text string) any {
+	if n, err := strconv.Atoi(text); err == nil {
+		return n
+	}
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		return n
+	}
+	if b, err := strconv.ParseBool(text); err == nil {
+		return b
+	}
+	return text
+}

@@ -1,0 +1,302 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// source is a file of a configuration.
+type source struct {
+	file string
+	// lines of the file by lines of the text that was parsed, from 0; nil: the same.
+	lines []int
+	errs  []error
+	// fold: the case of keys does not matter.
+	fold bool
+}
+
+// parse reads one YAML document; nil: it is empty.
+func (s *source) parse(text []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: it is no YAML: %s", s.file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+func (s *source) line(n *yaml.Node) int {
+	switch {
+	case n == nil:
+		return 0
+	case s.lines == nil:
+		return n.Line
+	case n.Line-1 < len(s.lines):
+		return s.lines[n.Line-1]
+	}
+	return 0
+}
+
+func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
+	r := Remark{File: s.file, Line: s.line(n), Field: path, Text: fmt.Sprintf(format, args...)}
+	s.errs = append(s.errs, fmt.Errorf("%s", r))
+}
+
+// fields are those of a mapping, of which the ones that were read are known.
+type fields struct {
+	src  *source
+	path string
+	node *yaml.Node // nil: there is none
+	read map[string]bool
+}
+
+// fieldsOf reads a node as a mapping.
+func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n != nil && n.Kind != yaml.MappingNode {
+		if n.Tag != "!!null" {
+			s.fail(n, path, "it is no mapping of fields")
+		}
+		n = nil
+	}
+	return &fields{src: s, path: path, node: n, read: map[string]bool{}}
+}
+
+func (f *fields) field(key string) string {
+	if f.path == "" {
+		return key
+	}
+	return f.path + "." + key
+}
+
+// get is the value of a key, nil if there is none.
+func (f *fields) get(key string) *yaml.Node {
+	if f.node == nil {
+		return nil
+	}
+	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		name := f.node.Content[i].Value
+		if name != key && !(f.src.fold && strings.EqualFold(name, key)) {
+			continue
+		}
+		f.read[name] = true
+		value := f.node.Content[i+1]
+		for value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if value.Tag == "!!null" {
+			return nil
+		}
+		return value
+	}
+	return nil
+}
+
+func (f *fields) has(key string) bool { return f.get(key) != nil }
+
+// ignore reads keys that need nothing.
+func (f *fields) ignore(keys ...string) {
+	for _, key := range keys {
+		f.get(key)
+	}
+}
+
+// at is the place of a key, or of the mapping.
+func (f *fields) at(key string) Remark {
+	if key == "" {
+		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
+	}
+	return Remark{File: f.src.file, Line: f.src.line(f.get(key)), Field: f.field(key)}
+}
+
+// unread are the keys that nothing has read.
+func (f *fields) unread() (keys []string) {
+	if f.node == nil {
+		return nil
+	}
+	for i := 0; i+1 < len(f.node.Content); i += 2 {
+		if key := f.node.Content[i].Value; !f.read[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (f *fields) text(key, otherwise string) string {
+	n := f.get(key)
+	switch {
+	case n == nil:
+		return otherwise
+	case n.Kind != yaml.ScalarNode:
+		f.src.fail(n, f.field(key), "it is no text")
+		return otherwise
+	}
+	return n.Value
+}
+
+func (f *fields) number(key string, otherwise float64) float64 {
+	n := f.get(key)
+	if n == nil {
+		return otherwise
+	}
+	v, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil || n.Kind != yaml.ScalarNode {
+		f.src.fail(n, f.field(key), "%q is no number", n.Value)
+		return otherwise
+	}
+	return v
+}
+
+func (f *fields) integer(key string, otherwise int) int {
+	v := f.number(key, float64(otherwise))
+	if v != float64(int(v)) {
+		f.src.fail(f.get(key), f.field(key), "%v is no whole number", v)
+	}
+	return int(v)
+}
+
+func (f *fields) flag(key string, otherwise bool) bool {
+	n := f.get(key)
+	if n == nil {
+		return otherwise
+	}
+	v, err := strconv.ParseBool(strings.ToLower(n.Value))
+	if err != nil || n.Kind != yaml.ScalarNode {
+		f.src.fail(n, f.field(key), "%q is neither true nor false", n.Value)
+		return otherwise
+	}
+	return v
+}
+
+func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
+	n := f.get(key)
+	if n == nil {
+		return otherwise
+	}
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode || v < 0 {
+		f.src.fail(n, f.field(key), "%q is no duration as 30s", n.Value)
+		return otherwise
+	}
+	return v
+}
+
+// items are the nodes of a list.
+func (f *fields) items(key string) []*yaml.Node {
+	n := f.get(key)
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		f.src.fail(n, f.field(key), "it is no list")
+		return nil
+	}
+	return n.Content
+}
+
+// list are the mappings of a list.
+func (f *fields) list(key string) (all []*fields) {
+	for i, n := range f.items(key) {
+		all = append(all, f.src.fieldsOf(n, fmt.Sprintf("%s[%d]", f.field(key), i)))
+	}
+	return all
+}
+
+func (f *fields) texts(key string) (all []string) {
+	for _, n := range f.items(key) {
+		all = append(all, n.Value)
+	}
+	return all
+}
+
+func (f *fields) sub(key string) *fields { return f.src.fieldsOf(f.get(key), f.field(key)) }
+
+// strings are the fields of a mapping of texts, as labels.
+func (f *fields) strings(key string) map[string]string {
+	of := f.sub(key)
+	if of.node == nil {
+		return nil
+	}
+	all := map[string]string{}
+	for i := 0; i+1 < len(of.node.Content); i += 2 {
+		all[of.node.Content[i].Value] = of.node.Content[i+1].Value
+	}
+	return all
+}
+
+// value is a key's value as YAML has it.
+func (f *fields) value(key string) any {
+	n := f.get(key)
+	if n == nil {
+		return nil
+	}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		f.src.fail(n, f.field(key), "%v", err)
+	}
+	return v
+}
+
+// values are the fields of a mapping.
+func (f *fields) values(key string) map[string]any {
+	all, _ := f.value(key).(map[string]any)
+	if all == nil {
+		return map[string]any{}
+	}
+	return all
+}
+
+// alignLines finds the line of a template for each line of what it renders, 0 where it is not known:
+// lines stay in order, and an action may give anything.
+func alignLines(templateText, rendered string) []int {
+	from := strings.Split(templateText, "\n")
+	to := strings.Split(rendered, "\n")
+	lines := make([]int, len(to))
+	next := 0
+	for i, line := range to {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		at := slices.IndexFunc(from[min(next, len(from)):], func(t string) bool { return mayRender(t, line) })
+		if at < 0 { // of a loop, perhaps
+			if at = slices.IndexFunc(from, func(t string) bool { return mayRender(t, line) }); at < 0 {
+				continue
+			}
+			lines[i] = at + 1
+			continue
+		}
+		lines[i], next = next+at+1, next+at+1
+	}
+	return lines
+}
+
+// mayRender reports whether a template's line may become a line: its texts between actions are in it, in order.
+func mayRender(templateLine, line string) bool {
+	if !strings.Contains(templateLine, "{{") {
+		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)
+	}
+	texts := false
+	for i, part := range strings.Split(templateLine, "{{") {
+		if i > 0 {
+			_, part, _ = strings.Cut(part, "}}")
+		}
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		at := strings.Index(line, part)
+		if at < 0 {
+			return false
+		}
+		texts, line = true, line[at+len(part):]
+	}
+	return texts
+}

@@ -1,0 +1,181 @@
+package importer
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// mapping is a YAML mapping whose fields stay in their order.
+type mapping struct{ *yaml.Node }
+
+func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
+
+// flow is a mapping on one line, of names and values in turn.
+func flow(pairs ...any) *mapping {
+	m := newMapping()
+	m.Style = yaml.FlowStyle
+	for i := 0; i < len(pairs); i += 2 {
+		m.set(pairs[i].(string), pairs[i+1])
+	}
+	return m
+}
+
+// set adds a field, or gives one another value, and returns its key, before which comments stand.
+func (m *mapping) set(key string, value any) *yaml.Node {
+	node := toNode(value)
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			m.Content[i+1] = node
+			return m.Content[i]
+		}
+	}
+	name := &yaml.Node{Kind: yaml.ScalarNode, Value: key}
+	m.Content = append(m.Content, name, node)
+	return name
+}
+
+// replace puts another field in the place of one.
+func (m *mapping) replace(key, other string, value any) {
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == key {
+			m.Content[i].Value, m.Content[i+1] = other, toNode(value)
+		}
+	}
+}
+
+func (m *mapping) bytes() ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(m.Node); err != nil {
+		return nil, fmt.Errorf("write the scenario: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func toNode(value any) *yaml.Node {
+	switch v := value.(type) {
+	case *yaml.Node:
+		return v
+	case *mapping:
+		return v.Node
+	case []*mapping:
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, m := range v {
+			list.Content = append(list.Content, m.Node)
+		}
+		return list
+	case []string:
+		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, s := range v {
+			list.Content = append(list.Content, toNode(s))
+		}
+		return list
+	case map[string]string:
+		m := newMapping()
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			m.set(key, v[key])
+		}
+		return m.Node
+	}
+	n := new(yaml.Node)
+	_ = n.Encode(value) // of what was decoded from YAML, or of basic types: there is no error
+	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
+		n.Style = yaml.LiteralStyle
+	}
+	return n
+}
+
+// commentWidth is where lines of comments are broken.
+const commentWidth = 110
+
+// addComment puts a line, broken where it is long, before a node.
+func addComment(n *yaml.Node, text string) {
+	var lines []string
+	line := "#"
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > commentWidth && line != "#" {
+			lines = append(lines, line)
+			line = "#  "
+		}
+		line += " " + word
+	}
+	lines = append(lines, line)
+	if n.HeadComment != "" {
+		lines = append([]string{n.HeadComment}, lines...)
+	}
+	n.HeadComment = strings.Join(lines, "\n")
+}
+
+// commentsOf are the texts that addComment has put before a node.
+func commentsOf(n *yaml.Node) (all []string) {
+	for _, line := range strings.Split(n.HeadComment, "\n") {
+		rest, more := strings.CutPrefix(line, "#   ")
+		if more && len(all) > 0 {
+			all[len(all)-1] += " " + rest
+			continue
+		}
+		all = append(all, strings.TrimPrefix(line, "# "))
+	}
+	return all
+}
+
+// maxName is the length of names of phases, loads and gates.
+const maxName = 40
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// nameOf is a text as a name of a scenario: lower-case letters, digits and -.
+func nameOf(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		if r >= 'A' && r <= 'Z' && i > 0 && text[i-1] >= 'a' && text[i-1] <= 'z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(r)
+	}
+	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(b.String()), "-"), "-")
+	if len(name) > maxName {
+		name = strings.TrimRight(name[:maxName], "-")
+	}
+	if name == "" {
+		name = "unnamed"
+	}
+	return name
+}
+
+// unique is a name that none has yet, and then has.
+func unique(name string, taken map[string]bool) string {
+	name = nameOf(name)
+	for n, base := 2, name; taken[name]; n++ {
+		suffix := "-" + strconv.Itoa(n)
+		name = strings.TrimRight(base[:min(len(base), maxName-len(suffix))], "-") + suffix
+	}
+	taken[name] = true
+	return name
+}
+
+// withSuffix is a name with a suffix, short enough.
+func withSuffix(name, suffix string) string {
+	return strings.TrimRight(name[:min(len(name), maxName-len(suffix)-1)], "-") + "-" + suffix
+}
+
+// maxLength is the longest phase.
+const maxLength = 24 * time.Hour
+
+// length is a duration that a phase may have.
+func length(d time.Duration) string {
+	return scenario.Duration(min(max(d, time.Second), maxLength)).String()
+}
+
+func perSecond(rate float64) string { return strconv.FormatFloat(rate, 'g', 6, 64) + "/s" }
