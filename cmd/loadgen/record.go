@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newRecord() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Make a trace of what a cluster did, to be replayed as load",
+		Long: `Make a trace of the requests that clients made of a cluster. A load of kind
+"replay" sends them again, to a control plane of Stormglass' or to another cluster.
+
+docs/reference/traces.md has the format and says what is left out.`,
+	}
+	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube())
+	return cmd
+}
+
+// recordFlags are those of all recordings.
+type recordFlags struct {
+	out       string
+	keepNames bool
+	output    string
+}
+
+func (f *recordFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.out, "out", "", "the trace's `file`, a new one; a name that ends in .gz is compressed")
+	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects (default: hashes of them)")
+	addOutputFlag(cmd, &f.output)
+}
+
+func (f *recordFlags) check() error {
+	err := checkOutput(f.output)
+	if f.out == "" {
+		return errors.Join(err, loadgen.Usage(errors.New("--out is missing (name the trace's file, as --out storm.trace.gz)")))
+	}
+	if e := commandline.NewFile(f.out); e != nil {
+		err = errors.Join(err, loadgen.Usage(fmt.Errorf("--out %w", e)))
+	}
+	return err
+}
+
+func (f *recordFlags) show(w io.Writer, r *loadgen.Recording) error {
+	return showAs(f.output, loadgen.ExitPass, func() error { return loadgen.WriteRecordingJSON(w, r) }, func() error {
+		return loadgen.WriteRecordingText(w, r)
+	})
+}
+
+func newRecordAudit() *cobra.Command {
+	var o loadgen.AuditRecording
+	var f recordFlags
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "audit LOG...",
+		Short: "Make a trace of audit logs",
+		Long: `Make a trace of audit logs: events of audit.k8s.io/v1 (or v1beta1) as JSON, one to a
+line, plain or compressed with gzip; "-" is standard input. Level Metadata is enough.
+The logs of several API servers of one cluster, and rotated ones, are merged by time.
+
+What the plane and simulated nodes do by themselves is left out, and its share
+printed: requests of kubelets, kube-scheduler, kube-controller-manager, kube-proxy and
+of the API servers. Names of users, namespaces and objects, and values in selectors,
+are replaced by hashes with a key that is thrown away; equal names stay equal. No body
+is kept.`,
+		Example: `  loadgen record audit audit.log --out tuesday.trace.gz
+  loadgen record audit node-a/*.log.gz node-b/*.log.gz --out tuesday.trace.gz
+  zcat audit.log.gz | loadgen record audit - --out ten-minutes.trace.gz --from 2026-11-24T10:00:00Z --to 2026-11-24T10:10:00Z`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := errors.Join(f.check(), timeFlag("--from", from, &o.From), timeFlag("--to", to, &o.To), checkOrder(&o)); err != nil {
+				return err
+			}
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(auditGCPercent)
+			}
+			o.Logs, o.Stdin, o.Out, o.KeepNames = args, cmd.InOrStdin(), f.out, f.keepNames
+			r, err := loadgen.RecordAudit(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return f.show(cmd.OutOrStdout(), r)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&from, "from", "", "record from this `time` on, as 2026-11-24T10:00:00Z (default: the logs' beginning)")
+	cmd.Flags().StringVar(&to, "to", "", "record until this `time` (default: the logs' end)")
+	cmd.Flags().BoolVar(&o.KeepSystem, "keep-system", false, "keep the requests of the control plane's components and of kubelets")
+	return cmd
+}
+
+// auditGCPercent: a recording keeps a few bytes for each request and allocates little
+// else, so its memory is what lies between two collections.
+const auditGCPercent = 20
+
+func timeFlag(flag, text string, into *time.Time) error {
+	if text == "" {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return loadgen.Usage(fmt.Errorf("%s %q: is no time (write it as 2026-11-24T10:00:00Z)", flag, text))
+	}
+	*into = at
+	return nil
+}
+
+func checkOrder(o *loadgen.AuditRecording) error {
+	if !o.From.IsZero() && !o.To.IsZero() && !o.From.Before(o.To) {
+		return loadgen.Usage(errors.New("--from is not before --to"))
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// AuditOptions of a recording from audit logs. Logs and Out are needed.
+type AuditOptions struct {
+	// Logs are files, plain or compressed with gzip; "-" is Stdin.
+	Logs  []string
+	Stdin io.Reader
+	// Out is the trace's file; one that ends in .gz is compressed.
+	Out string
+	// From and To cut the time that is recorded; zero: all of the logs.
+	From, To time.Time
+	// KeepNames keeps the names of users, namespaces and objects instead of hashes.
+	KeepNames bool
+	// KeepSystem keeps the requests of controllers, scheduler, kubelets and API servers.
+	KeepSystem bool
+}
+
+// Audit makes a trace of audit logs. Errors that the logs are to blame for are those of usage.
+func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
+	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: newAccounts()}
+	a.from, a.to = o.From, o.To
+	for i, path := range o.Logs {
+		if err := a.readLog(ctx, i, path); err != nil {
+			return nil, err
+		}
+	}
+	if a.events == 0 {
+		return nil, exitcode.UsageError(a.nothing())
+	}
+	compared, err := a.accounts.check(a.strings.string, o.Logs)
+	if err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	if len(o.Logs) > 1 && !compared {
+		a.note("no service account is in two of the logs: whether they are of one cluster was not checked")
+	}
+	if a.beta > 0 {
+		a.note("events of audit.k8s.io/v1beta1, which has the same fields: %d", a.beta)
+	}
+	if !a.reads {
+		a.note("no event is of a get, list or watch: the audit policy leaves reads out, and the trace lacks them")
+	}
+	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
+}
+
+// audit is a recording of audit logs under way.
+type audit struct {
+	*recorder
+	o        AuditOptions
+	accounts *accounts
+	query    query
+	beta     int64
+	reads    bool // one was a get, list or watch
+}
+
+// nothing says why there is no event.
+func (a *audit) nothing() error {
+	what := "the logs are empty"
+	if len(a.notes) > 0 {
+		what = a.notes[0]
+	}
+	return fmt.Errorf("no audit event was found: %s (give logs of kube-apiserver in JSON, its --audit-log-format)", what)
+}
+
+func (a *audit) readLog(ctx context.Context, log int, path string) error {
+	from, name := io.Reader(&interruptible{ctx, a.o.Stdin}), "standard input"
+	if path != "-" {
+		f, err := userfile.Open(path, math.MaxInt64)
+		if err != nil {
+			return exitcode.Usagef("audit log %s: %w (name a file, or - for standard input)", path, err)
+		}
+		defer f.Close()
+		from, name = f, filepath.Base(path)
+	}
+	r := auditlog.NewReader(from)
+	err := a.readEvents(ctx, r, log)
+	switch {
+	case errors.Is(err, auditlog.ErrCut):
+		return exitcode.Usagef("audit log %s: %w after line %d (give the whole file)", path, err, r.Lines)
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return exitcode.Usagef("audit log %s: %w", path, userfile.Cause(err))
+	}
+	a.lines += r.Lines
+	a.beta += r.Beta
+	for _, s := range []struct {
+		lines auditlog.Lines
+		what  string
+	}{
+		{r.Skipped.Cut, "end within an event"},
+		{r.Skipped.NoJSON, "are no JSON"},
+		{r.Skipped.NoEvent, "are no events of audit.k8s.io/v1 or v1beta1"},
+	} {
+		if s.lines.Count > 0 {
+			a.note("%s: %d of %d lines %s (the first is line %d)", name, s.lines.Count, r.Lines, s.what, s.lines.First)
+		}
+	}
+	return nil
+}
+
+func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) error {
+	var e auditlog.Event
+	covered := span{math.MaxInt64, math.MinInt64}
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		err := r.Next(&e)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if a.strings.full() {
+			return errors.New("its names are more than 3 GiB (take a part with --from and --to)")
+		}
+		covered.from, covered.to = min(covered.from, e.At), max(covered.to, e.At)
+		a.events++
+		a.add(log, &e)
+	}
+	if covered.from <= covered.to {
+		a.spans = append(a.spans, covered)
+	}
+	return nil
+}
+
+// add keeps what a trace needs of an event.
+func (a *audit) add(log int, e *auditlog.Event) {
+	user := a.strings.number(e.User)
+	if len(e.UserUID) > 0 && bytes.HasPrefix(e.User, []byte("system:serviceaccount:")) {
+		a.accounts.note(log, user, a.strings.number(e.UserUID), e.At)
+	}
+	outside := e.Stage.Ended() && e.At < micros(a.from) || !a.to.IsZero() && e.Received >= micros(a.to)
+	if outside {
+		if e.Stage.Ended() {
+			a.dropped[outsideWindow]++
+		}
+		return
+	}
+	rec := record{id: idOf(e.AuditID), at: e.Received, end: e.At, stage: e.Stage, code: uint16(min(max(e.Code, 0), math.MaxUint16))}
+	s := shape{longRunning: trace.LongRunning(string(e.Verb), string(e.Object.Subresource)), dropped: a.reason(e)}
+	if s.dropped == "" {
+		a.describe(&s, &rec, user, e)
+	}
+	rec.shape = a.records.shape(s)
+	a.records.add(rec)
+}
+
+// reason says why a request is left out; empty: it is not.
+func (a *audit) reason(e *auditlog.Event) string {
+	if len(e.Object.Resource) == 0 {
+		return forNoResource
+	}
+	switch string(e.Verb) {
+	case "get", "list", "watch":
+		a.reads = true
+	case "create", "update", "patch", "delete", "deletecollection":
+	default:
+		return ofUnknownVerb
+	}
+	if a.o.KeepSystem {
+		return ""
+	}
+	return systemSource(string(e.User), string(e.UserAgent))
+}
+
+// describe fills in a request that is kept.
+func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
+	number := a.strings.number
+	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)
+	s.verb, s.group, s.version, s.resource = number(e.Verb), number(e.Object.Group), number(e.Object.Version), number(e.Object.Resource)
+	s.subresource, s.namespace = number(e.Object.Subresource), number(e.Object.Namespace)
+	q := &a.query
+	q.parse(e.Query())
+	s.labels, s.fields = number(q.labels), number(q.fields)
+	s.limit, s.paged, s.initialEvents, s.dryRun = q.limit, q.paged, q.initialEvents, q.dryRun
+	if string(e.Verb) == "patch" {
+		s.patchType = patchType(e, q)
+	}
+	rec.name, rec.revision = number(e.Object.Name), number(q.revision)
+	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
+}
+
+// patchType is the content type of a patch, as far as its query and its body tell: events do
+// not have it.
+func patchType(e *auditlog.Event, q *query) string {
+	switch {
+	case q.forced, e.Body.Typed && q.manager: // only an apply has force, or has to say its kind
+		return "application/apply-patch+yaml"
+	case e.Body.Array:
+		return "application/json-patch+json"
+	}
+	return ""
+}
+
+// interruptible is a reader whose Read returns when the context ends.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	type answer struct {
+		data []byte
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() { // stays behind if ctx ends first: a read cannot be cut short
+		data := make([]byte, len(p))
+		n, err := r.from.Read(data)
+		done <- answer{data[:n], err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case a := <-done:
+		return copy(p, a.data), a.err
+	}
+}

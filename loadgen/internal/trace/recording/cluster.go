@@ -1,0 +1,252 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// ClusterOptions of a recording from a cluster. Out and For are needed.
+type ClusterOptions struct {
+	// For is how long changes are watched.
+	For time.Duration
+	Out string
+	// KeepNames and KeepSystem are as in AuditOptions.
+	KeepNames, KeepSystem bool
+	// Step, if not nil, is told what happens.
+	Step func(string)
+}
+
+// Cluster counts the objects of a cluster and makes a trace of the changes that come until For
+// has passed: who reads is not seen. It lists metadata in pages, a few objects of each resource
+// for their sizes, and the pods for their nodes.
+func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
+	resources, notes, err := watchable(cfg)
+	if err != nil {
+		return nil, exitcode.EnvironmentError(fmt.Errorf("ask the cluster for its resources: %w", err))
+	}
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, exitcode.EnvironmentError(err)
+	}
+	c := &clusterRecording{recorder: newRecorder(o.Out, o.KeepNames), o: o, client: client, cfg: cfg}
+	c.notes = notes
+	c.step("counting the objects of %d resources", len(resources))
+	snapshot, starts, err := c.snapshot(ctx, resources)
+	if err != nil {
+		return nil, err
+	}
+	c.step("watching changes for %s", o.For)
+	c.from = time.Now()
+	if err := c.watchAll(ctx, starts); err != nil {
+		return nil, err
+	}
+	c.to = time.Now()
+	c.note("only writes are seen: the trace lacks all reads (an audit log has them)")
+	c.note("the programs are those of the objects' managedFields; users are not known")
+	return c.write(ctx, trace.Header{Source: fmt.Sprintf("watches of %d resources for %s", len(starts), o.For), Snapshot: snapshot})
+}
+
+type clusterRecording struct {
+	*recorder
+	o      ClusterOptions
+	client metadata.Interface
+	cfg    *rest.Config
+}
+
+func (c *clusterRecording) step(format string, args ...any) {
+	if c.o.Step != nil {
+		c.o.Step(fmt.Sprintf(format, args...))
+	}
+}
+
+// resourceStart is a resource and the revision from which its changes are watched.
+type resourceStart struct {
+	schema.GroupVersionResource
+	revision string
+}
+
+// watchable lists the resources that can be listed and watched, each in its preferred version.
+// Events are those of the core group: the other group has the same.
+func watchable(cfg *rest.Config) (all []schema.GroupVersionResource, notes []string, err error) {
+	client, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	lists, err := client.ServerPreferredResources()
+	if err != nil && len(lists) == 0 {
+		return nil, nil, err
+	}
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("some of the cluster's resources are not known: %v", err))
+	}
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || gv.Group == "events.k8s.io" {
+			continue
+		}
+		for _, r := range list.APIResources {
+			all = append(all, gv.WithResource(r.Name))
+		}
+	}
+	return all, notes, nil
+}
+
+// seen is a change that a watch has brought.
+type seen struct {
+	at       time.Time
+	resource schema.GroupVersionResource
+	kind     watch.EventType
+	object   *metav1.PartialObjectMetadata
+}
+
+// watchAll notes the changes of all resources until For has passed.
+func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart) error {
+	watching, stop := context.WithTimeout(ctx, c.o.For)
+	defer stop()
+	changes := make(chan seen, 1024)
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for _, start := range starts {
+		group.Go(func() {
+			if err := c.watch(watching, start, changes); err != nil && watching.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				c.note("changes of %s are missing after %s: %v", start.GroupResource(), clock(time.Now().UnixMicro()), err)
+			}
+		})
+	}
+	go func() {
+		group.Wait()
+		close(changes)
+	}()
+	for s := range changes {
+		c.add(s)
+	}
+	return ctx.Err()
+}
+
+// watch sends the changes of a resource, until ctx ends or its history is gone.
+func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to chan<- seen) error {
+	w, err := watchtools.NewRetryWatcherWithContext(ctx, start.revision, watcher{c.client.Resource(start.GroupVersionResource)})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-w.ResultChan():
+			if !ok {
+				return errors.New("the watch has ended")
+			}
+			if event.Type == watch.Error {
+				return apierrors.FromObject(event.Object)
+			}
+			object, ok := event.Object.(*metav1.PartialObjectMetadata)
+			if !ok {
+				continue
+			}
+			select {
+			case to <- seen{time.Now(), start.GroupVersionResource, event.Type, object}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+}
+
+// watcher is a watch of a resource, as client-go's RetryWatcher takes it.
+type watcher struct{ metadata.Getter }
+
+func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return w.Watch(ctx, o)
+}
+
+// add makes a request of a change.
+func (c *clusterRecording) add(s seen) {
+	c.events++
+	ch := change{
+		at: s.at.UnixMicro(), group: s.resource.Group, version: s.resource.Version, resource: s.resource.Resource,
+		namespace: s.object.Namespace, name: s.object.Name, code: 200,
+	}
+	last := lastManager(s.object)
+	switch s.kind {
+	case watch.Added:
+		ch.verb, ch.code = "create", 201
+	case watch.Modified:
+		ch.verb, ch.subresource = "update", last.Subresource
+		if last.Operation == metav1.ManagedFieldsOperationApply {
+			ch.verb, ch.patchType = "patch", "application/apply-patch+yaml"
+		}
+	case watch.Deleted:
+		// Who deletes is not in the object.
+		ch.verb, last.Manager = "delete", ""
+	default:
+		return
+	}
+	ch.actor = cmp.Or(last.Manager, unknownUser)
+	if !c.o.KeepSystem {
+		ch.reason = managerSource(ch.verb, last.Manager, s.object, s.resource.GroupResource())
+	}
+	c.change(ch)
+}
+
+// lastManager is the last entry of an object's managedFields by its time.
+func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return last
+	}
+	for _, entry := range o.GetManagedFields() {
+		if last.Time == nil || entry.Time != nil && !entry.Time.Before(last.Time) {
+			last = entry
+		}
+	}
+	return last
+}
+
+// managerSource says which part of the control plane or of a node made a change, by the
+// program's name, or of a deletion by what controls the object; empty: it is a client's.
+func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
+	switch manager {
+	case "kubelet":
+		return fromKubelets
+	case "kube-controller-manager":
+		return fromController
+	case "kube-scheduler":
+		return fromScheduler
+	case "kube-proxy":
+		return fromProxies
+	case "kube-apiserver":
+		return fromAPIServer
+	case "cloud-controller-manager":
+		return fromCloud
+	}
+	if verb == "delete" {
+		switch {
+		case metav1.GetControllerOf(object) != nil:
+			return fromController
+		case resource.Group == "" && (resource.Resource == "events" || resource.Resource == "pods" && object.GetDeletionTimestamp() != nil):
+			return fromKubelets
+		}
+	}
+	return ""
+}

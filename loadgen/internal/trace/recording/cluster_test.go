@@ -1,0 +1,74 @@
+package recording
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+func TestChangesBecomeWritesOfTheirPrograms(t *testing.T) {
+	c := &clusterRecording{recorder: newRecorder(filepath.Join(t.TempDir(), "out.trace"), true)}
+	c.from, c.to = clockTime(0), clockTime(60)
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	object := func(name string, controlled bool, entries ...metav1.ManagedFieldsEntry) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ManagedFields: entries}}
+		if controlled {
+			o.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Controller: new(true)}}
+		}
+		return o
+	}
+	by := func(manager, subresource string, seconds float64, op metav1.ManagedFieldsOperationType) metav1.ManagedFieldsEntry {
+		at := metav1.NewTime(clockTime(seconds))
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Time: &at, Operation: op}
+	}
+	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
+	at := func(seconds float64) time.Time { return clockTime(seconds) }
+	for _, s := range []seen{
+		{at(1), configMaps, watch.Added, object("a", false, by("kubectl-create", "", 1, update))},
+		{at(2), configMaps, watch.Modified, object("a", false, by("kubectl-create", "", 1, update), by("argocd", "", 2, apply))},
+		{at(3), pods, watch.Added, object("p", true, by("kube-controller-manager", "", 3, update))},
+		{at(4), pods, watch.Modified, object("p", true, by("kubelet", "status", 4, update), by("kube-controller-manager", "", 3, update))},
+		{at(5), pods, watch.Deleted, object("p", true, by("kubelet", "status", 4, update))},
+		{at(6), configMaps, watch.Bookmark, object("", false)},
+		{at(7), configMaps, watch.Deleted, object("a", false, by("argocd", "", 2, apply))},
+	} {
+		c.add(s)
+	}
+	r, err := c.write(t.Context(), trace.Header{Source: "a test", Snapshot: &trace.Snapshot{Nodes: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(at trace.Micros, actor int, verb string, code int) trace.Request {
+		return trace.Request{At: at * 1e6, Actor: actor, Verb: verb, Version: "v1", Resource: "configmaps", Namespace: "shop", Name: "a", Code: code}
+	}
+	applied := request(2, 0, "patch", 200)
+	applied.PatchType = "application/apply-patch+yaml"
+	want := []trace.Request{request(1, 1, "create", 201), applied, request(7, 2, "delete", 200)}
+	if got := readBack(t, r); !reflect.DeepEqual(got, want) {
+		t.Errorf("requests\n%+v, want\n%+v", got, want)
+	}
+	if want := map[string]int64{fromKubelets: 1, fromController: 2}; !reflect.DeepEqual(r.Header.Dropped, want) {
+		t.Errorf("left out %v, want %v", r.Header.Dropped, want)
+	}
+}
+
+func TestQuantilesAreNearestRanks(t *testing.T) {
+	var all []int64
+	for n := range int64(200) {
+		all = append(all, 200-n)
+	}
+	if got, want := quantiles(all), (trace.Quantiles{P50: 100, P90: 180, P99: 198, Max: 200}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := quantiles([]int64{7}); got != (trace.Quantiles{P50: 7, P90: 7, P99: 7, Max: 7}) {
+		t.Errorf("of one: %+v", got)
+	}
+}

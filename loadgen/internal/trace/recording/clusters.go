@@ -1,0 +1,132 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// accounts notes which service account had which uid, by which logs of several clusters are
+// told apart: a cluster's service account has one uid until it is made anew.
+type accounts struct {
+	seen map[accountUID]*sighting
+	// last is the one that was noted last, and at its sighting.
+	last accountUID
+	at   *sighting
+}
+
+// accountUID is a service account with a uid, by their numbers of strings.
+type accountUID struct{ user, uid uint32 }
+
+// sighting is where and when a service account had a uid.
+type sighting struct {
+	logs        []int // in order
+	first, last int64 // microseconds since 1970
+}
+
+func newAccounts() *accounts { return &accounts{seen: map[accountUID]*sighting{}} }
+
+func (a *accounts) note(log int, user, uid uint32, at int64) {
+	key := accountUID{user, uid}
+	if key != a.last || a.at == nil {
+		s := a.seen[key]
+		if s == nil {
+			s = &sighting{first: at, last: at}
+			a.seen[key] = s
+		}
+		a.last, a.at = key, s
+	}
+	s := a.at
+	s.first, s.last = min(s.first, at), max(s.last, at)
+	if n := len(s.logs); n == 0 || s.logs[n-1] != log {
+		s.logs = append(s.logs, log)
+	}
+}
+
+// overlap of two uids of one account that a token which is still cached cannot explain
+// (kube-apiserver caches them for 10 seconds).
+const overlap = time.Minute
+
+// check returns an error if the logs are of several clusters: a service account has two uids
+// at one time, or all service accounts that two logs share have other uids in the one than in
+// the other. compared is false if no two of the logs share one.
+func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
+	byUser := map[uint32][]accountUID{}
+	for key := range a.seen {
+		byUser[key.user] = append(byUser[key.user], key)
+	}
+	users := make([]uint32, 0, len(byUser))
+	for user := range byUser {
+		users = append(users, user)
+	}
+	slices.SortFunc(users, func(a, b uint32) int { return strings.Compare(text(a), text(b)) })
+
+	shared := map[[2]int]*pairOfLogs{}
+	for _, user := range users {
+		keys := byUser[user]
+		slices.SortFunc(keys, func(x, y accountUID) int {
+			return cmp.Or(cmp.Compare(a.seen[x].first, a.seen[y].first), strings.Compare(text(x.uid), text(y.uid)))
+		})
+		for i, x := range keys {
+			for _, y := range keys[i+1:] {
+				if a.seen[x].last-a.seen[y].first > overlap.Microseconds() {
+					return true, twoClusters(text(user), text(x.uid), text(y.uid), logs, a.seen[x].logs[0], a.seen[y].logs[0])
+				}
+				for _, m := range a.seen[x].logs {
+					for _, n := range a.seen[y].logs {
+						if m != n { // in one log it was made anew
+							pair(shared, m, n).differs(user, x.uid, y.uid)
+						}
+					}
+				}
+			}
+			for j, m := range a.seen[x].logs {
+				for _, n := range a.seen[x].logs[j+1:] {
+					pair(shared, m, n).same = true
+				}
+			}
+		}
+	}
+	for m := range logs {
+		for n := range logs {
+			p := shared[[2]int{m, n}]
+			if p == nil || p.same || p.count < 2 && !strings.HasPrefix(text(p.user), "system:serviceaccount:kube-system:") {
+				continue
+			}
+			return true, twoClusters(text(p.user), text(p.uids[0]), text(p.uids[1]), logs, m, n)
+		}
+	}
+	return len(shared) > 0, nil
+}
+
+// pairOfLogs is what two logs say of the service accounts that are in both.
+type pairOfLogs struct {
+	same  bool // one has the same uid in both
+	count int  // of those with other uids
+	user  uint32
+	uids  [2]uint32
+}
+
+func (p *pairOfLogs) differs(user, x, y uint32) {
+	if p.count++; p.count == 1 {
+		p.user, p.uids = user, [2]uint32{x, y}
+	}
+}
+
+func pair(all map[[2]int]*pairOfLogs, m, n int) *pairOfLogs {
+	key := [2]int{min(m, n), max(m, n)}
+	if all[key] == nil {
+		all[key] = &pairOfLogs{}
+	}
+	return all[key]
+}
+
+func twoClusters(user, x, y string, logs []string, m, n int) error {
+	where := logs[m]
+	if m != n {
+		where += " and " + logs[n]
+	}
+	return fmt.Errorf("%s: these are logs of two clusters: %s has uid %s and uid %s (record each cluster to a trace of its own)", where, user, x, y)
+}

@@ -1,0 +1,80 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// span is the time of a log from its first event to its last, in microseconds since 1970.
+type span struct{ from, to int64 }
+
+// Bounds below which what logs do not cover is no matter.
+const (
+	shortestGap   = time.Minute
+	smallestShare = 0.05
+	shortestShare = 10 * time.Second
+)
+
+// coverage says, a line each, where logs leave gaps, and where the logs of only some of
+// several API servers are there. That cannot be told if logs were given twice.
+func coverage(spans []span, twice bool) (notes []string) {
+	type edge struct {
+		at   int64
+		step int
+	}
+	var edges []edge
+	for _, s := range spans {
+		edges = append(edges, edge{s.from, 1}, edge{s.to, -1})
+	}
+	// A log that begins where another ends leaves no gap.
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
+	type stretch struct {
+		span
+		logs int
+	}
+	var stretches []stretch
+	total := int64(0)
+	logs := 0
+	for i, e := range edges {
+		if i > 0 && e.at > edges[i-1].at {
+			stretches = append(stretches, stretch{span{edges[i-1].at, e.at}, logs})
+			total += e.at - edges[i-1].at
+		}
+		logs += e.step
+	}
+	// As many servers as are logged at a time, for a time that matters.
+	times := map[int]int64{}
+	servers := 0
+	for _, s := range stretches {
+		times[s.logs] += s.to - s.from
+	}
+	for n, t := range times {
+		if float64(t) >= smallestShare*float64(total) {
+			servers = max(servers, n)
+		}
+	}
+	var fewer, from, to int64
+	for _, s := range stretches {
+		length := time.Duration(s.to-s.from) * time.Microsecond
+		switch {
+		case s.logs == 0 && length >= shortestGap:
+			notes = append(notes, fmt.Sprintf("no log covers %s to %s: requests of these %s are missing", clock(s.from), clock(s.to), length.Round(time.Second)))
+		case s.logs < servers:
+			fewer += s.to - s.from
+		case from == 0:
+			from, to = s.from, s.to
+		default:
+			to = s.to
+		}
+	}
+	if float64(fewer) >= smallestShare*float64(total) && fewer >= shortestShare.Microseconds() && servers > 1 && !twice {
+		notes = append(notes, fmt.Sprintf("logs of %d API servers are there at a time, but of fewer in %.0f%% of the time: requests are missing there (take --from %s --to %s, or add the other logs)",
+			servers, 100*float64(fewer)/float64(total), clock(from), clock(to)))
+	}
+	return notes
+}
+
+// clock is a time as --from and --to take it.
+func clock(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }

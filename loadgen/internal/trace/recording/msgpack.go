@@ -1,0 +1,181 @@
+package recording
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// unpacker reads the values of MessagePack one after the other (github.com/msgpack/msgpack,
+// spec.md).
+type unpacker struct {
+	from interface {
+		io.Reader
+		io.ByteReader
+	}
+	depth int
+}
+
+// Bounds of what a value may be: deeper or longer ones come from damage.
+const (
+	deepestValue  = 200
+	longestString = 16 << 20
+)
+
+var (
+	errDeep = errors.New("it is nested too deeply")
+	errLong = errors.New("it has a string of more than 16 MiB")
+)
+
+// value reads any value: nil, bool, int64, uint64, float64, string, []any or map[string]any. A
+// key that is no string is left out with its value.
+func (u *unpacker) value() (any, error) {
+	if u.depth++; u.depth > deepestValue {
+		return nil, errDeep
+	}
+	defer func() { u.depth-- }()
+	c, err := u.from.ReadByte()
+	switch {
+	case err != nil:
+		return nil, cutOff(err)
+	case c <= 0x7f:
+		return int64(c), nil
+	case c >= 0xe0:
+		return int64(int8(c)), nil
+	case c <= 0x8f:
+		return u.object(int(c & 0x0f))
+	case c <= 0x9f:
+		return u.array(int(c & 0x0f))
+	case c <= 0xbf:
+		return u.text(int(c & 0x1f))
+	}
+	switch c {
+	case 0xc0:
+		return nil, nil
+	case 0xc2, 0xc3:
+		return c == 0xc3, nil
+	case 0xc4, 0xc5, 0xc6: // bin 8, 16, 32
+		return u.sized(1<<(c-0xc4), u.text)
+	case 0xca:
+		n, err := u.number(4)
+		return float64(math.Float32frombits(uint32(n))), err
+	case 0xcb:
+		n, err := u.number(8)
+		return math.Float64frombits(n), err
+	case 0xcc, 0xcd, 0xce, 0xcf: // uint 8, 16, 32, 64
+		return u.unsigned(1 << (c - 0xcc))
+	case 0xd0, 0xd1, 0xd2, 0xd3: // int 8, 16, 32, 64
+		return u.signed(1 << (c - 0xd0))
+	case 0xd9, 0xda, 0xdb: // str 8, 16, 32
+		return u.sized(1<<(c-0xd9), u.text)
+	case 0xdc, 0xdd: // array 16, 32
+		return u.sized(2<<(c-0xdc), u.array)
+	case 0xde, 0xdf: // map 16, 32
+		return u.sized(2<<(c-0xde), u.object)
+	}
+	return nil, fmt.Errorf("it has a value of type 0x%02x, which these traces do not use", c)
+}
+
+// number reads a number of some bytes, the highest first.
+func (u *unpacker) number(bytes int) (uint64, error) {
+	var buf [8]byte
+	if _, err := io.ReadFull(u.from, buf[8-bytes:]); err != nil {
+		return 0, cutOff(err)
+	}
+	return binary.BigEndian.Uint64(buf[:]), nil
+}
+
+func (u *unpacker) unsigned(bytes int) (any, error) {
+	n, err := u.number(bytes)
+	if n > math.MaxInt64 {
+		return n, err
+	}
+	return int64(n), err
+}
+
+func (u *unpacker) signed(bytes int) (any, error) {
+	n, err := u.number(bytes)
+	shift := 64 - 8*bytes
+	return int64(n<<shift) >> shift, err
+}
+
+// sized reads a value after its size.
+func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
+	n, err := u.number(bytes)
+	if err != nil {
+		return nil, err
+	}
+	return read(int(n))
+}
+
+func (u *unpacker) text(length int) (any, error) {
+	if length > longestString {
+		return nil, errLong
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(u.from, text); err != nil {
+		return nil, cutOff(err)
+	}
+	return string(text), nil
+}
+
+func (u *unpacker) array(length int) (any, error) {
+	var all []any // as long as it is said to be only if so much comes
+	for range length {
+		v, err := u.value()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+func (u *unpacker) object(length int) (any, error) {
+	all := map[string]any{}
+	for range length {
+		key, err := u.value()
+		if err != nil {
+			return nil, err
+		}
+		v, err := u.value()
+		if err != nil {
+			return nil, err
+		}
+		if name, ok := key.(string); ok {
+			all[name] = v
+		}
+	}
+	return all, nil
+}
+
+// mapLength reads the head of a map, whose keys and values are read one by one.
+func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
+
+// arrayLength reads the head of an array.
+func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
+
+// head reads the head of a map or an array: its short form, or one with 16 or 32 bits.
+func (u *unpacker) head(short, long byte) (int, error) {
+	c, err := u.from.ReadByte()
+	switch {
+	case err != nil:
+		return 0, cutOff(err)
+	case c&0xf0 == short:
+		return int(c & 0x0f), nil
+	case c == long || c == long+1:
+		n, err := u.number(2 << (c - long))
+		return int(n), err
+	}
+	return 0, fmt.Errorf("a value of type 0x%02x is where a map or a list belongs", c)
+}
+
+// cutOff is the error of a file that ends within a value.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

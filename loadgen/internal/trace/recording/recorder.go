@@ -1,0 +1,279 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// Recording is what a recording has found.
+type Recording struct {
+	// Lines and Events are those of the source.
+	Lines  int64 `json:"lines,omitempty"`
+	Events int64 `json:"events,omitempty"`
+	// Out is the trace's file.
+	Out     string        `json:"out"`
+	Header  trace.Header  `json:"header"`
+	Summary trace.Summary `json:"summary"`
+}
+
+// recorder holds the requests of a recording until it is written.
+type recorder struct {
+	out       string
+	keepNames bool
+	// from and to cut the time that is recorded; zero: from the first request to the last.
+	from, to time.Time
+
+	strings *stringTable
+	records *records
+	spans   []span // of the sources
+	lines   int64
+	events  int64
+	changes uint64
+	dropped map[string]int64
+	notes   []string
+}
+
+func newRecorder(out string, keepNames bool) *recorder {
+	return &recorder{out: out, keepNames: keepNames, strings: newStringTable(), records: newRecords(), dropped: map[string]int64{}}
+}
+
+func (rec *recorder) note(format string, args ...any) {
+	rec.notes = append(rec.notes, fmt.Sprintf(format, args...))
+}
+
+// micros is a time in microseconds since 1970; that of the zero time is before all others.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return math.MinInt64
+	}
+	return t.UnixMicro()
+}
+
+// window is the time that a trace has, in microseconds since 1970.
+type window struct{ start, end int64 }
+
+// window returns that of --from and --to, or from the receipt of the first request to end until the
+// last event. Before that receipt the logs lack the requests that had ended already.
+func (rec *recorder) window() (w window) {
+	first := int64(math.MaxInt64)
+	w.start, w.end = math.MaxInt64, math.MinInt64
+	for _, s := range rec.spans {
+		first, w.end = min(first, s.from), max(w.end, s.to)
+	}
+	ended := int64(math.MaxInt64)
+	for _, part := range rec.records.parts {
+		for i := range part {
+			r := &part[i]
+			if r.stage.Ended() && !rec.records.shapes[r.shape].longRunning && r.end < ended {
+				ended, w.start = r.end, r.at
+			}
+		}
+	}
+	w.start = min(w.start, first)
+	if !rec.from.IsZero() {
+		w.start = rec.from.UnixMicro()
+	}
+	if !rec.to.IsZero() {
+		w.end = rec.to.UnixMicro()
+	}
+	return w
+}
+
+// placed is a request within the window.
+type placed struct {
+	at, took  trace.Micros
+	dropped   string
+	carried   bool // it was open when the window begins
+	unended   bool // its end is not in the logs
+	stillOpen bool // it is a watch that is open at the end of the window
+}
+
+// place says when a request was in the window, or why it is left out.
+func (w window) place(r *record, s *shape) (p placed) {
+	p.dropped = s.dropped
+	at, end := r.at, r.end
+	ended := r.stage.Ended()
+	switch {
+	case p.dropped != "":
+		return p
+	case at < w.start && (!s.longRunning || ended && end <= w.start):
+		p.dropped = beforeStart
+		return p
+	case at > w.end:
+		p.dropped = outsideWindow
+		return p
+	case at < w.start:
+		at, p.carried = w.start, true
+	}
+	switch {
+	case s.longRunning && (!ended || end > w.end):
+		end, p.stillOpen = w.end, true
+	case !ended:
+		end, p.unended = at, true
+	}
+	p.at = trace.Micros(at - w.start)
+	p.took = trace.Micros(max(min(end, w.end)-at, 0))
+	return p
+}
+
+// actor is a client by the numbers of its strings.
+type actor struct{ user, as, agent uint32 }
+
+func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
+
+// write makes the trace of all records. The header has the source, and what only that knows.
+func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
+	duplicates := rec.records.pair()
+	w := rec.window()
+	var carried, unended, open, kept int64
+	actors := map[actor]int64{}
+	_ = rec.records.each(func(r *record) error {
+		s := &rec.records.shapes[r.shape]
+		p := w.place(r, s)
+		if p.dropped != "" {
+			rec.dropped[p.dropped]++
+			return nil
+		}
+		kept++
+		actors[s.actor()]++
+		carried += count(p.carried)
+		unended += count(p.unended)
+		open += count(p.stillOpen)
+		return nil
+	})
+	if w.end-w.start > trace.Longest.Microseconds() {
+		return nil, exitcode.Usagef("the source is from %s to %s, a trace has at most 31 days (take a part with --from and --to)", clock(w.start), clock(w.end))
+	}
+	if kept == 0 {
+		return nil, exitcode.Usagef("no request is left for a trace: %s", dropped(rec.dropped))
+	}
+	rec.notes = append(rec.notes, coverage(rec.spans, duplicates > 0)...)
+	for _, n := range []struct {
+		count int64
+		what  string
+	}{
+		{duplicates, "events that are in the logs more than once, and count once"},
+		{carried, "watches that were open before the trace begins, and begin with it"},
+		{open, "watches that were open at the trace's end, and run until then"},
+		{unended, "requests without an end in the logs, whose code and time are not known"},
+	} {
+		if n.count > 0 {
+			rec.note("%s: %d", n.what, n.count)
+		}
+	}
+	names := &names{}
+	if !rec.keepNames {
+		names = newNames()
+	}
+	var of map[actor]int
+	of, h.Actors = rec.actors(actors, names)
+	h.Trace, h.Start, h.Length = trace.Version, time.UnixMicro(w.start).UTC(), trace.Micros(w.end-w.start)
+	h.Requests, h.Hashed, h.Notes = kept, !rec.keepNames, rec.notes
+	if len(rec.dropped) > 0 {
+		h.Dropped = rec.dropped
+	}
+	summary, err := rec.writeRequests(ctx, h, w, of, names)
+	if err != nil {
+		return nil, err
+	}
+	return &Recording{Lines: rec.lines, Events: rec.events, Out: rec.out, Header: h, Summary: summary}, nil
+}
+
+func count(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// actors numbers the actors, those with most requests first.
+func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
+	keys := make([]actor, 0, len(requests))
+	for key := range requests {
+		keys = append(keys, key)
+	}
+	text := rec.strings.string
+	slices.SortFunc(keys, func(x, y actor) int {
+		return cmp.Or(cmp.Compare(requests[y], requests[x]), cmp.Compare(text(x.user), text(y.user)), cmp.Compare(text(x.agent), text(y.agent)), cmp.Compare(text(x.as), text(y.as)))
+	})
+	of = map[actor]int{}
+	for i, key := range keys {
+		of[key] = i
+		all = append(all, trace.Actor{
+			Name: cmp.Or(names.user(text(key.user)), "system:anonymous"), UserAgent: text(key.agent), As: names.user(text(key.as)),
+		})
+	}
+	return of, all
+}
+
+// writeRequests writes the requests that are kept, and summarizes them.
+func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window, actors map[actor]int, names *names) (trace.Summary, error) {
+	to, err := trace.Create(rec.out, h)
+	if err != nil {
+		return trace.Summary{}, err
+	}
+	tally := trace.NewTally(0)
+	shapes := rec.described(actors, names)
+	n := 0
+	err = rec.records.each(func(r *record) error {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s := &rec.records.shapes[r.shape]
+		p := w.place(r, s)
+		if p.dropped != "" {
+			return nil
+		}
+		request := shapes(r.shape)
+		request.At, request.Took, request.Code, request.Size = p.at, p.took, int(r.code), int(r.size)
+		request.Name = names.object(request.Group, request.Resource, rec.strings.string(r.name))
+		request.ResourceVersion = rec.strings.string(r.revision)
+		if request.Code < 100 || request.Code > 599 {
+			request.Code = 0
+		}
+		tally.Add(&request, request.At)
+		return to.Write(&request)
+	})
+	if err != nil {
+		to.Discard()
+		return trace.Summary{}, fmt.Errorf("record: %w", err)
+	}
+	if err := to.Close(); err != nil {
+		return trace.Summary{}, err
+	}
+	return tally.Summary(h.Length), nil
+}
+
+// described returns what the requests of a shape have in common, each made once.
+func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
+	made := map[uint32]trace.Request{}
+	text := rec.strings.string
+	return func(number uint32) trace.Request {
+		r, ok := made[number]
+		if ok {
+			return r
+		}
+		s := &rec.records.shapes[number]
+		r = trace.Request{
+			Actor: actors[s.actor()], Verb: text(s.verb), Group: text(s.group), Version: cmp.Or(text(s.version), "v1"), Resource: text(s.resource),
+			Subresource: text(s.subresource), Namespace: names.hash(text(s.namespace)),
+			LabelSelector: names.labelSelector(text(s.labels)), FieldSelector: names.fieldSelector(text(s.fields)),
+			Limit: s.limit, Paged: s.paged, InitialEvents: s.initialEvents, PatchType: s.patchType, DryRun: s.dryRun,
+		}
+		if len(made) == mostMade {
+			clear(made)
+		}
+		made[number] = r
+		return r
+	}
+}
+
+// mostMade bounds the shapes that are held ready.
+const mostMade = 1 << 14

@@ -1,0 +1,157 @@
+package recording
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
+)
+
+// record is an event, and after pair a request, in few bytes and without pointers.
+type record struct {
+	id uint64 // a hash of auditID
+	// at and end are microseconds since 1970; end is that of the stage, and zero after pair if
+	// the request has not ended.
+	at, end int64
+	// shape is what it has in common with others; name and revision are in the table of strings.
+	shape, name, revision uint32
+	size                  uint32
+	code                  uint16
+	stage                 auditlog.Stage
+}
+
+// shape is what many requests have in common, by numbers of strings.
+type shape struct {
+	// dropped is the reason for which its requests are left out, and the rest is empty then
+	// but for longRunning.
+	dropped     string
+	longRunning bool
+
+	user, as, agent                             uint32
+	verb, group, version, resource, subresource uint32
+	namespace, labels, fields                   uint32
+	limit                                       int64
+	patchType                                   string
+	paged, initialEvents, dryRun                bool
+}
+
+// buckets is the number of parts that records are kept in, by their id: the events of one
+// request are in the same part, and none has to be copied as all of them grow.
+const buckets = 64
+
+// records holds events until all are read.
+type records struct {
+	parts   [buckets][]record
+	shapes  []shape
+	numbers map[shape]uint32
+}
+
+func newRecords() *records {
+	return &records{numbers: map[shape]uint32{}}
+}
+
+// idOf is the FNV-1a hash of an auditID.
+func idOf(auditID []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range auditID {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+func (r *records) add(rec record) {
+	part := &r.parts[rec.id%buckets]
+	*part = append(*part, rec)
+}
+
+// shape returns the number of a shape.
+func (r *records) shape(s shape) uint32 {
+	number, ok := r.numbers[s]
+	if !ok {
+		number = uint32(len(r.shapes))
+		r.numbers[s] = number
+		r.shapes = append(r.shapes, s)
+	}
+	return number
+}
+
+// pair makes one record of all events of a request, and returns how many events were there
+// twice.
+func (r *records) pair() (duplicates int64) {
+	for i, part := range r.parts {
+		slices.SortFunc(part, func(a, b record) int {
+			return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at), cmp.Compare(a.stage, b.stage))
+		})
+		kept := part[:0]
+		for _, rec := range part {
+			if last := len(kept) - 1; last >= 0 && kept[last].id == rec.id && kept[last].at == rec.at {
+				if kept[last].stage == rec.stage {
+					duplicates++
+					continue
+				}
+				kept[last] = merge(kept[last], rec)
+				continue
+			}
+			kept = append(kept, rec)
+		}
+		slices.SortFunc(kept, func(a, b record) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
+		})
+		r.parts[i] = kept
+	}
+	return duplicates
+}
+
+// merge is the later of two events of a request, with what only the earlier has.
+func merge(earlier, later record) record {
+	if later.name == 0 {
+		later.name = earlier.name
+	}
+	if later.size == 0 {
+		later.size = earlier.size
+	}
+	if later.code == 0 {
+		later.code = earlier.code
+	}
+	return later
+}
+
+// each calls visit with all records in the order of time.
+func (r *records) each(visit func(*record) error) error {
+	var cursors cursors
+	for _, part := range r.parts {
+		if len(part) > 0 {
+			cursors = append(cursors, part)
+		}
+	}
+	heap.Init(&cursors)
+	for len(cursors) > 0 {
+		first := &cursors[0][0]
+		if err := visit(first); err != nil {
+			return err
+		}
+		if cursors[0] = cursors[0][1:]; len(cursors[0]) == 0 {
+			heap.Pop(&cursors)
+		} else {
+			heap.Fix(&cursors, 0)
+		}
+	}
+	return nil
+}
+
+// cursors are the rests of parts, a heap by the time of their first record.
+type cursors [][]record
+
+func (c cursors) Len() int      { return len(c) }
+func (c cursors) Swap(i, j int) { c[i], c[j] = c[j], c[i] }
+func (c cursors) Less(i, j int) bool {
+	a, b := &c[i][0], &c[j][0]
+	return a.at < b.at || a.at == b.at && a.id < b.id
+}
+func (c *cursors) Push(any) {} // never called: parts only leave
+func (c *cursors) Pop() any {
+	old := *c
+	*c = old[:len(old)-1]
+	return nil
+}

@@ -1,0 +1,140 @@
+package recording
+
+import (
+	"encoding/binary"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// pair2 is a key with its value, of maps whose order matters.
+type entry struct {
+	key   string
+	value any
+}
+
+// pack appends a value as MessagePack has it, in its longer forms.
+func pack(b []byte, value any) []byte {
+	switch v := value.(type) {
+	case nil:
+		return append(b, 0xc0)
+	case bool:
+		if v {
+			return append(b, 0xc3)
+		}
+		return append(b, 0xc2)
+	case int:
+		return binary.BigEndian.AppendUint64(append(b, 0xd3), uint64(v))
+	case uint64:
+		return binary.BigEndian.AppendUint64(append(b, 0xcf), v)
+	case string:
+		return append(binary.BigEndian.AppendUint16(append(b, 0xda), uint16(len(v))), v...)
+	case []any:
+		b = binary.BigEndian.AppendUint32(append(b, 0xdd), uint32(len(v)))
+		for _, item := range v {
+			b = pack(b, item)
+		}
+		return b
+	case []entry:
+		b = binary.BigEndian.AppendUint16(append(b, 0xde), uint16(len(v)))
+		for _, e := range v {
+			b = pack(pack(b, e.key), e.value)
+		}
+		return b
+	case map[string]any:
+		b = append(b, 0x80|byte(len(v)))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			b = pack(pack(b, key), v[key])
+		}
+		return b
+	}
+	panic("no such value")
+}
+
+func simKubeFile(t *testing.T, data []byte) SimKubeOptions {
+	t.Helper()
+	dir := t.TempDir()
+	o := SimKubeOptions{File: filepath.Join(dir, "a.sktrace"), Out: filepath.Join(dir, "out.trace"), KeepNames: true}
+	if err := os.WriteFile(o.File, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func simKubeTrace() []entry {
+	deployment := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "shop"}}
+	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}
+	event := func(ts int, applied, deleted []any) any {
+		return map[string]any{"ts": ts, "applied_objs": applied, "deleted_objs": deleted}
+	}
+	return []entry{
+		{"version", 2}, {"config", map[string]any{"trackedObjects": map[string]any{}}},
+		{"events", []any{
+			event(1700000000, []any{namespace, deployment, map[string]any{"kind": "Pod"}}, []any{}),
+			event(1700000010, []any{deployment}, []any{}),
+			event(1700000020, []any{}, []any{deployment}),
+			event(1700000030, []any{deployment}, []any{}),
+		}},
+		{"index", map[string]any{"apps/v1.Deployment": map[string]any{"shop/web": uint64(1) << 63}}},
+		{"pod_lifecycles", map[string]any{}},
+	}
+}
+
+func TestSimKubeObjectsBecomeWrites(t *testing.T) {
+	r, err := SimKube(t.Context(), simKubeFile(t, pack(nil, simKubeTrace())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := readBack(t, r)
+	deployment := func(at trace.Micros, verb string, code, size int) trace.Request {
+		return trace.Request{At: at, Verb: verb, Group: "apps", Version: "v1", Resource: "deployments", Namespace: "shop", Name: "web", Code: code, Size: size}
+	}
+	const size = 89
+	want := []trace.Request{
+		{Verb: "create", Version: "v1", Resource: "namespaces", Name: "shop", Code: 201, Size: 65},
+		deployment(0, "create", 201, size), deployment(10e6, "update", 200, size), deployment(20e6, "delete", 200, 0), deployment(30e6, "create", 201, size),
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("requests\n%+v, want\n%+v", got, want)
+	}
+	if !noted(r, "1 objects have no kind or name") || !noted(r, "lifecycles of pods are not carried over") {
+		t.Errorf("notes %q", r.Header.Notes)
+	}
+}
+
+func TestBadSimKubeTraceIsRefused(t *testing.T) {
+	good := pack(nil, simKubeTrace())
+	other := simKubeTrace()
+	other[0].value = 3
+	swapped := simKubeTrace()
+	swapped[0], swapped[2] = swapped[2], swapped[0]
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"cut":               {good[:len(good)/2], "it ends within its data (the file is cut)"},
+		"empty":             {nil, "it ends within its data"},
+		"JSON":              {[]byte("{}"), "a value of type 0x7b is where a map or a list belongs"},
+		"another version":   {pack(nil, other), "its version is 3 (a .sktrace of version 2 is read)"},
+		"version last":      {pack(nil, swapped), "its version does not come first"},
+		"no event":          {pack(nil, []entry{{"version", 2}}), "it has no event"},
+		"deep":              {append(pack(nil, []entry{{"version", 2}})[:0], append([]byte{0x81, 0xa1, 'x'}, []byte(strings.Repeat("\x91", 1000))...)...), "it is nested too deeply"},
+		"a string too long": {[]byte{0x81, 0xa1, 'x', 0xdb, 0xff, 0xff, 0xff, 0xff}, "more than 16 MiB"},
+	} {
+		o := simKubeFile(t, c.data)
+		_, err := SimKube(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), c.want) || exitcode.Of(err) != exitcode.Usage || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+		if _, err := os.Stat(o.Out); err == nil {
+			t.Errorf("%s: there is a trace", name)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// Numbers of objects that one request lists, and that are read for their size.
+const (
+	page   = 500
+	sample = 50
+)
+
+// snapshot counts the objects of resources. A resource that may not be listed is noted and
+// left out.
+func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.GroupVersionResource) (*trace.Snapshot, []resourceStart, error) {
+	core, err := kubernetes.NewForConfig(c.cfg)
+	if err != nil {
+		return nil, nil, exitcode.EnvironmentError(err)
+	}
+	s := &trace.Snapshot{}
+	var starts []resourceStart
+	for _, r := range resources {
+		count, revision, err := c.count(ctx, r)
+		if err == nil && count.Objects > 0 {
+			err = c.sizes(ctx, core.CoreV1().RESTClient(), r, &count)
+		}
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			c.note("%s are not recorded: %v", r.GroupResource(), err)
+			continue
+		}
+		if err != nil {
+			return nil, nil, exitcode.Environmentf("list %s: %w", r.GroupResource(), err)
+		}
+		starts = append(starts, resourceStart{r, revision})
+		if count.Objects > 0 {
+			s.Resources = append(s.Resources, count)
+		}
+		if r.Group == "" && r.Resource == "nodes" {
+			s.Nodes = count.Objects
+		}
+	}
+	if len(starts) == 0 {
+		return nil, nil, exitcode.Usagef("this identity may list nothing in the cluster (give it the ClusterRole view)")
+	}
+	if s.PodsPerNode, err = podsPerNode(ctx, core, s.Nodes); err != nil && !apierrors.IsForbidden(err) {
+		return nil, nil, exitcode.Environmentf("list pods: %w", err)
+	}
+	slices.SortStableFunc(s.Resources, func(a, b trace.ResourceCount) int { return cmp.Compare(b.Objects, a.Objects) })
+	return s, starts, nil
+}
+
+// count lists the metadata of a resource's objects in pages.
+func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResource) (trace.ResourceCount, string, error) {
+	count := trace.ResourceCount{Group: r.Group, Version: r.Version, Resource: r.Resource}
+	namespaces := map[string]int64{}
+	o := metav1.ListOptions{Limit: page}
+	for {
+		list, err := c.client.Resource(r).List(ctx, o)
+		if err != nil {
+			return count, "", err
+		}
+		for i := range list.Items {
+			count.Objects++
+			if ns := list.Items[i].Namespace; ns != "" {
+				namespaces[ns]++
+			}
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			count.Namespaces = int64(len(namespaces))
+			var each []int64
+			for _, n := range namespaces {
+				each = append(each, n)
+			}
+			count.PerNamespace = quantiles(each)
+			return count, list.ResourceVersion, nil
+		}
+	}
+}
+
+// sizes measures the first objects of a resource, by name. Secrets are not read.
+func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r schema.GroupVersionResource, count *trace.ResourceCount) error {
+	if r.Group == "" && r.Resource == "secrets" {
+		return nil
+	}
+	path := []string{"/apis", r.Group, r.Version, r.Resource}
+	if r.Group == "" {
+		path = []string{"/api", r.Version, r.Resource}
+	}
+	data, err := client.Get().AbsPath(path...).Param("limit", strconv.Itoa(sample)).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	var list struct{ Items []json.RawMessage }
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	var each []int64
+	for _, item := range list.Items {
+		each = append(each, int64(len(item)))
+	}
+	count.Bytes, count.Sampled = quantiles(each), int64(len(each))
+	return nil
+}
+
+// podsPerNode counts the pods of each node; nodes without pods count too.
+func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) (trace.Quantiles, error) {
+	on := map[string]int64{}
+	o := metav1.ListOptions{Limit: page, FieldSelector: "spec.nodeName!="}
+	for {
+		list, err := client.CoreV1().Pods(corev1.NamespaceAll).List(ctx, o)
+		if err != nil {
+			return trace.Quantiles{}, err
+		}
+		for i := range list.Items {
+			on[list.Items[i].Spec.NodeName]++
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			break
+		}
+	}
+	var each []int64
+	for _, n := range on {
+		each = append(each, n)
+	}
+	for int64(len(each)) < nodes {
+		each = append(each, 0)
+	}
+	return quantiles(each), nil
+}
+
+// quantiles of numbers, by the nearest rank.
+func quantiles(all []int64) trace.Quantiles {
+	if len(all) == 0 {
+		return trace.Quantiles{}
+	}
+	slices.Sort(all)
+	rank := func(percent int) int64 { return all[(len(all)*percent+99)/100-1] }
+	return trace.Quantiles{P50: rank(50), P90: rank(90), P99: rank(99), Max: all[len(all)-1]}
+}

@@ -1,0 +1,87 @@
+package recording
+
+import (
+	"strings"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Reasons for which requests are left out of a trace.
+const (
+	fromKubelets   = "kubelets"
+	fromController = "kube-controller-manager"
+	fromScheduler  = "kube-scheduler"
+	fromProxies    = "kube-proxy"
+	fromAPIServer  = "kube-apiserver"
+	fromCloud      = "cloud-controller-manager"
+	fromBootstrap  = "node bootstrap"
+	fromStormglass = "Stormglass itself"
+	forNoResource  = "no resource (health, metrics, discovery)"
+	ofUnknownVerb  = "a verb that is none of the API's"
+	outsideWindow  = "outside --from and --to"
+	beforeStart    = "received before the trace begins"
+)
+
+// systemSource says which part of the control plane or of a node made a request, by the names
+// that kubeadm and the managed clusters use; empty: it is a client's.
+func systemSource(user, agent string) string {
+	switch user {
+	case "system:kube-controller-manager":
+		return fromController
+	case "system:kube-scheduler":
+		return fromScheduler
+	case "system:kube-proxy":
+		return fromProxies
+	case "system:apiserver", "system:kube-apiserver", "system:aggregator":
+		return fromAPIServer
+	case "system:cloud-controller-manager":
+		return fromCloud
+	case "stormglass-admin", "stormglass-scrape":
+		return fromStormglass
+	case "system:bootstrap:" + control.BootstrapTokenID: // the load of a bundled plane
+		return ""
+	}
+	switch {
+	case strings.HasPrefix(user, "system:node:"):
+		return fromKubelets
+	case strings.HasPrefix(user, "system:bootstrap:"):
+		return fromBootstrap
+	}
+	account, ok := strings.CutPrefix(user, "system:serviceaccount:kube-system:")
+	if !ok {
+		return ""
+	}
+	switch {
+	case account == "kube-scheduler":
+		return fromScheduler
+	case account == "kube-proxy":
+		return fromProxies
+	case account == "cloud-controller-manager":
+		return fromCloud
+	case strings.HasPrefix(agent, "kube-controller-manager/"), isController(account):
+		return fromController
+	}
+	return ""
+}
+
+// isController reports whether kube-controller-manager has a controller of this service
+// account (bootstrappolicy/controller_policy.go, and the names of older releases). Not each
+// account that ends in -controller is one: add-ons have such names too.
+func isController(account string) bool {
+	switch account {
+	case "attachdetach-controller", "bootstrap-signer", "certificate-controller", "clusterrole-aggregation-controller", "cronjob-controller",
+		"daemon-set-controller", "deployment-controller", "device-taint-eviction-controller", "disruption-controller", "endpoint-controller",
+		"endpointslice-controller", "endpointslicemirroring-controller", "ephemeral-volume-controller", "expand-controller",
+		"generic-garbage-collector", "horizontal-pod-autoscaler", "job-controller", "kube-apiserver-serving-clustertrustbundle-publisher",
+		"legacy-service-account-token-cleaner", "namespace-controller", "node-controller", "persistent-volume-binder", "pod-garbage-collector",
+		"podcertificaterequestcleaner", "podgroup-protection-controller", "pv-protection-controller", "pvc-protection-controller",
+		"replicaset-controller", "replication-controller", "resource-claim-controller", "resourcepoolstatusrequest-controller",
+		"resourcequota-controller", "root-ca-cert-publisher", "route-controller", "selinux-warning-controller", "service-account-controller",
+		"service-ca-cert-publisher", "service-cidrs-controller", "service-controller", "statefulset-controller",
+		"storage-version-garbage-collector", "storage-version-migrator-controller", "taint-eviction-controller", "token-cleaner",
+		"tokens-controller", "ttl-after-finished-controller", "ttl-controller", "validatingadmissionpolicy-status-controller",
+		"volumeattributesclass-protection-controller":
+		return true
+	}
+	return false
+}
