@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// Bounds of a faithful replay.
+const (
+	mostRateError       = 0.01
+	mostDispersionError = 0.10
+)
+
+func newRecordCompare() *cobra.Command {
+	var o loadgen.TraceCompareOptions
+	rate, dispersion := mostRateError, mostDispersionError
+	var output string
+	cmd := &cobra.Command{
+		Use:   "compare TRACE RECORDING",
+		Short: "Compare a trace with the recording of its replay",
+		Long: `Compare a trace with a trace that was recorded while it was replayed: the requests of
+each verb, resource and actor, and the dispersion of their arrivals. The recording needs
+the names of its users: record it with --keep-names. Of a recording with users of a
+replay, only their requests are compared.
+
+Exit codes: 0 both are within their bounds, 1 one is not.`,
+		Example: `  loadgen record audit runs/REPLAY/controlplane/audit/*.log --keep-names --out again.trace.gz
+  loadgen record compare tuesday.trace.gz again.trace.gz`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := checkOutput(output)
+			if o.Speed <= 0 {
+				err = errors.Join(err, loadgen.Usage(fmt.Errorf("--speed %g is out of bounds (over 0)", o.Speed)))
+			}
+			if o.Copies < 1 {
+				err = errors.Join(err, loadgen.Usage(fmt.Errorf("--copies %d is out of bounds (1 or more)", o.Copies)))
+			}
+			if err != nil {
+				return err
+			}
+			c, err := loadgen.CompareTraces(args[0], args[1], o)
+			if err != nil {
+				return err
+			}
+			exit := loadgen.ExitPass
+			if c.RateError > rate || c.DispersionError > dispersion {
+				exit = loadgen.ExitFail
+			}
+			w := cmd.OutOrStdout()
+			return showAs(output, exit, func() error {
+				e := json.NewEncoder(w)
+				e.SetIndent("", "  ")
+				return e.Encode(c)
+			}, func() error { return c.WriteText(w) })
+		},
+	}
+	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "of the replay")
+	cmd.Flags().IntVar(&o.Copies, "copies", 1, "of each actor in the replay")
+	percentVar(cmd.Flags(), &rate, "rate", "the most that requests of a verb, resource and actor may differ")
+	percentVar(cmd.Flags(), &dispersion, "dispersion", "the most that dispersions may differ")
+	addOutputFlag(cmd, &output)
+	return cmd
+}

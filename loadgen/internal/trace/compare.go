@@ -1,0 +1,171 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+)
+
+// CompareOptions say how the second trace was made of the first. The zero value is a replay as it was.
+type CompareOptions struct {
+	// Speed and Copies are those of the replay; zero: 1.
+	Speed  float64
+	Copies int
+}
+
+// Comparison is of a trace and the recording of its replay.
+type Comparison struct {
+	// Requests of the trace, times the copies, and those of the replay in the recording.
+	Requests int64 `json:"requests"`
+	Replayed int64 `json:"replayed"`
+	// Setup are other requests of the recording: the making of objects, and what others did.
+	Setup int64 `json:"setup"`
+	// RateError is the largest of Groups.
+	RateError float64 `json:"rateError"`
+	// Dispersion is that of the trace at the replay's speed. Copies are shifted at random, so that the trace does not
+	// tell what is due: they are not compared.
+	Dispersion         float64 `json:"dispersion"`
+	ReplayedDispersion float64 `json:"replayedDispersion"`
+	// DispersionError is their difference as a share of Dispersion, or of 1 where that is less.
+	DispersionError float64 `json:"dispersionError"`
+	// Groups are the verbs, resources and actors, the largest differences first.
+	Groups []GroupComparison `json:"groups"`
+}
+
+// GroupComparison compares the requests of one verb, resource and actor.
+type GroupComparison struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"`
+	Actor    string `json:"actor"`
+	Requests int64  `json:"requests"`
+	Replayed int64  `json:"replayed"`
+	// Error is their difference as a share of Requests; 1 where the trace has none.
+	Error float64 `json:"error"`
+}
+
+// replayUser is a user of a replay: its load and copy, and the user of the trace.
+var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
+
+// traced returns the user that an actor acts as, and whether a replay does so for it.
+func (a Actor) traced() (user string, replayed bool) {
+	if m := replayUser.FindStringSubmatch(a.As); m != nil {
+		return m[1], true
+	}
+	return cmp.Or(a.As, a.Name), false
+}
+
+// Compare compares a trace file with the recording of its replay, whose users have to have their names. Of a recording
+// with users of a replay only their requests are compared. Times count from the first request of each.
+func Compare(path, recording string, o CompareOptions) (Comparison, error) {
+	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
+	a, err := read(path, speed)
+	if err != nil {
+		return Comparison{}, err
+	}
+	b, err := read(recording, 1)
+	if err != nil {
+		return Comparison{}, err
+	}
+	c := Comparison{Requests: a.total * copies, Replayed: b.total, Setup: b.others}
+	seconds := int(a.last / 1e6)
+	c.Dispersion, c.ReplayedDispersion = dispersion(a.bins, seconds), dispersion(b.bins, seconds)
+	if copies > 1 { // shifted at random: the trace does not tell what is due
+		c.Dispersion = c.ReplayedDispersion
+	}
+	c.DispersionError = math.Abs(c.ReplayedDispersion-c.Dispersion) / max(c.Dispersion, 1)
+	for key, n := range b.groups {
+		if a.groups[key] == 0 {
+			c.Groups = append(c.Groups, GroupComparison{Verb: key.verb, Resource: key.resource, Actor: key.actor, Replayed: n, Error: 1})
+		}
+	}
+	for key, n := range a.groups {
+		g := GroupComparison{Verb: key.verb, Resource: key.resource, Actor: key.actor, Requests: n * copies, Replayed: b.groups[key]}
+		g.Error = math.Abs(float64(g.Replayed-g.Requests)) / float64(g.Requests)
+		c.Groups = append(c.Groups, g)
+	}
+	slices.SortFunc(c.Groups, func(x, y GroupComparison) int {
+		return cmp.Or(cmp.Compare(y.Error, x.Error), cmp.Compare(y.Requests, x.Requests), cmp.Compare(x.Verb, y.Verb), cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Actor, y.Actor))
+	})
+	if len(c.Groups) > 0 {
+		c.RateError = c.Groups[0].Error
+	}
+	return c, nil
+}
+
+type comparedKey struct{ verb, resource, actor string }
+
+// compared counts the requests of one of two traces.
+type compared struct {
+	groups        map[comparedKey]int64
+	bins          []int32
+	total, others int64
+	last          Micros // since the first
+}
+
+// add counts a request at a time since the first.
+func (c *compared) add(key comparedKey, at Micros) {
+	c.total++
+	c.groups[key]++
+	for len(c.bins) <= int(at/1e6) {
+		c.bins = append(c.bins, 0)
+	}
+	c.bins[at/1e6]++
+}
+
+// renewal is a request that keeps its interval at any speed.
+type renewal struct {
+	key comparedKey
+	at  Micros
+}
+
+// read counts the requests of a trace as a replay at a speed has them.
+func read(path string, speed float64) (*compared, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	users := make([]string, len(r.header.Actors))
+	ofReplay := make([]bool, len(users))
+	for i, a := range r.header.Actors {
+		users[i], ofReplay[i] = a.traced()
+	}
+	only := slices.Contains(ofReplay, true)
+	c := &compared{groups: map[comparedKey]int64{}}
+	var renewals []renewal
+	first, length := Micros(-1), Micros(0)
+	for {
+		var next Request
+		err := r.Next(&next)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if only && !ofReplay[next.Actor] {
+			c.others++
+			continue
+		}
+		if first < 0 {
+			first = next.At
+		}
+		key := comparedKey{next.Verb, next.Object(), users[next.Actor]}
+		length = next.At - first + 1
+		c.last = Micros(float64(length-1) / speed)
+		if RenewsLease(next.Verb, next.Group, next.Resource) && speed != 1 {
+			renewals = append(renewals, renewal{key, length - 1})
+			continue
+		}
+		c.add(key, c.last)
+	}
+	for _, r := range renewals {
+		for at := r.at; at <= c.last; at += length {
+			c.add(r.key, at)
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,35 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// mostGroups bounds the groups that a comparison's text shows.
+const mostGroups = 20
+
+// WriteText writes the comparison as text, with the groups that differ most.
+func (c Comparison) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "requests    %d in the trace, %d in the recording of its replay (%d others there)\n", c.Requests, c.Replayed, c.Setup)
+	fmt.Fprintf(&b, "rate        %.2f%% at most by verb, resource and actor\n", 100*c.RateError)
+	fmt.Fprintf(&b, "dispersion  %.3g in the trace, %.3g in the recording: %.2f%%\n\n", c.Dispersion, c.ReplayedDispersion, 100*c.DispersionError)
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "difference\ttrace\treplay\tverb\tresource\tactor")
+	for i, g := range c.Groups {
+		if i == mostGroups {
+			break
+		}
+		fmt.Fprintf(table, "%.2f%%\t%d\t%d\t%s\t%s\t%s\n", 100*g.Error, g.Requests, g.Replayed, g.Verb, g.Resource, g.Actor)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if more := len(c.Groups) - mostGroups; more > 0 {
+		fmt.Fprintf(&b, "and %d more with less difference\n", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

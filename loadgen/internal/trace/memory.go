@@ -1,0 +1,207 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+)
+
+// Trace is a whole trace in memory, about 40 bytes a request.
+type Trace struct {
+	Header
+	// Shapes are what requests have in common, Objects what they name.
+	Shapes  []Shape
+	Objects []Object
+	// Namespaces of requests for namespaced resources, in the order of their first request.
+	Namespaces []string
+	Entries    []Entry
+}
+
+// Entry is one request of a Trace. Took and Code are zero where the trace does not know them.
+type Entry struct {
+	At, Took Micros
+	// Actor, Shape, Namespace and Object are indexes; None: no namespace, no name.
+	Actor, Shape, Namespace, Object int32
+	// Size is that of the body in bytes, if known.
+	Size int32
+	Code int16
+}
+
+// None is the index of nothing.
+const None = -1
+
+// Exact is the ResourceVersion of a shape whose requests named a version.
+const Exact = "exact"
+
+// Shape is what requests have in common.
+type Shape struct {
+	Verb, Group, Version, Resource, Subresource string
+	LabelSelector, FieldSelector                string
+	Limit                                       int64
+	Paged, InitialEvents                        bool
+	// ResourceVersion is "", "0" or Exact.
+	ResourceVersion string
+	PatchType       string
+	DryRun          bool
+}
+
+// Kind is the resource with its group and subresource: "deployments.apps/scale".
+func (s Shape) Kind() string {
+	kind := s.GroupResource()
+	if s.Subresource != "" {
+		kind += "/" + s.Subresource
+	}
+	return kind
+}
+
+// GroupResource is the resource with its group: "deployments.apps".
+func (s Shape) GroupResource() string {
+	if s.Group == "" {
+		return s.Resource
+	}
+	return s.Resource + "." + s.Group
+}
+
+// Writes reports whether the verb changes objects.
+func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
+
+// Collective reports whether the verb is of a collection: a name selects in it.
+func (s Shape) Collective() bool {
+	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
+}
+
+// RenewsLease reports whether a request belongs to the renewal of a lease: its holder reads and writes it at an
+// interval of its own, which no speed of a replay changes.
+func RenewsLease(verb, group, resource string) bool {
+	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
+}
+
+// Object is one object that requests name.
+type Object struct {
+	Group, Resource, Name string
+	Namespace             int32
+}
+
+// ErrEmpty is the error of a trace without requests.
+var ErrEmpty = errors.New("the trace has no requests")
+
+// LoadFile reads a whole trace file into memory. Its errors name file, line and field.
+func LoadFile(path string) (*Trace, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	t, err := Load(r.Header(), func(yield func(Request, error) bool) {
+		for {
+			var next Request
+			err := r.Next(&next)
+			if errors.Is(err, io.EOF) || !yield(next, err) || err != nil {
+				return
+			}
+		}
+	})
+	if errors.Is(err, ErrEmpty) {
+		err = exitcode.Usagef("trace %s: it has no requests (everything in its log was dropped)", path)
+	}
+	return t, err
+}
+
+// Load reads a whole trace into memory. The error of a request is the reader's, or tells its number.
+func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
+	b := builder{
+		t: &Trace{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
+	}
+	last := Micros(0)
+	for r, err := range requests {
+		if err != nil {
+			return nil, err
+		}
+		switch number := len(b.t.Entries) + 1; {
+		case r.At < last:
+			return nil, fmt.Errorf("request %d is earlier than the one before it", number)
+		case r.Actor < 0 || r.Actor >= len(h.Actors):
+			return nil, fmt.Errorf("request %d is of actor %d, and the trace has %d", number, r.Actor, len(h.Actors))
+		}
+		last = r.At
+		b.add(r)
+	}
+	if len(b.t.Entries) == 0 {
+		return nil, ErrEmpty
+	}
+	return b.t, nil
+}
+
+type builder struct {
+	t          *Trace
+	shapes     map[Shape]int32
+	objects    map[Object]int32
+	namespaces map[string]int32
+}
+
+func (b *builder) add(r Request) {
+	s := Shape{
+		Verb: r.Verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Subresource: r.Subresource,
+		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector, Limit: r.Limit, Paged: r.Paged,
+		InitialEvents: r.InitialEvents, ResourceVersion: r.ResourceVersion, PatchType: r.PatchType, DryRun: r.DryRun,
+	}
+	if s.ResourceVersion != "" && s.ResourceVersion != "0" {
+		s.ResourceVersion = Exact
+	}
+	name := r.Name
+	if s.Collective() {
+		var selected string
+		s.FieldSelector, selected = cutName(s.FieldSelector)
+		name = cmp.Or(selected, name)
+	}
+	namespace := r.Namespace
+	if r.Group == "" && r.Resource == "namespaces" {
+		namespace = "" // the API server repeats the name here
+	}
+	e := Entry{
+		At: r.At, Took: max(r.Took, 0), Actor: int32(r.Actor), Shape: index(b.shapes, &b.t.Shapes, s),
+		Namespace: None, Object: None, Size: int32(min(max(r.Size, 0), 1<<30)), Code: int16(r.Code),
+	}
+	if namespace != "" {
+		e.Namespace = index(b.namespaces, &b.t.Namespaces, namespace)
+	}
+	if name != "" {
+		e.Object = index(b.objects, &b.t.Objects, Object{Group: r.Group, Resource: r.Resource, Name: name, Namespace: e.Namespace})
+	}
+	b.t.Entries = append(b.t.Entries, e)
+}
+
+// index is that of a value in a list without doubles.
+func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
+	i, ok := known[value]
+	if !ok {
+		i = int32(len(*list))
+		known[value], *list = i, append(*list, value)
+	}
+	return i
+}
+
+// cutName takes metadata.name=NAME out of a field selector.
+func cutName(selector string) (rest, name string) {
+	if !strings.Contains(selector, "metadata.name=") {
+		return selector, ""
+	}
+	var kept []string
+	for term := range strings.SplitSeq(selector, ",") {
+		if value, ok := strings.CutPrefix(term, "metadata.name="); ok {
+			name = strings.TrimPrefix(value, "=") // == is = too
+			continue
+		}
+		kept = append(kept, term)
+	}
+	return strings.Join(kept, ","), name
+}
+
+// Last is the time of the last request.
+func (t *Trace) Last() Micros { return t.Entries[len(t.Entries)-1].At }

@@ -1,0 +1,14 @@
+package loadgen
+
+import "github.com/stormglass/stormglass/loadgen/internal/trace"
+
+// TraceComparison is of a trace and the recording of its replay.
+type TraceComparison = trace.Comparison
+
+// TraceCompareOptions say how a replay was made of a trace.
+type TraceCompareOptions = trace.CompareOptions
+
+// CompareTraces compares a trace file with the recording of its replay.
+func CompareTraces(path, recording string, o TraceCompareOptions) (TraceComparison, error) {
+	return trace.Compare(path, recording, o)
+}
