@@ -87,9 +87,13 @@ func (s *Set) make(ctx context.Context, i int) error {
 
 // create asks for a new object. Pods wait for their ServiceAccount.
 func (s *Set) create(ctx context.Context, namespace uint16, options string, body []byte) (reply, error) {
-	q := query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body}
+	return s.asker.create(ctx, query{method: http.MethodPost, path: s.paths[namespace] + options, typ: jsonType, body: body})
+}
+
+// create asks for a new object. Pods wait for their ServiceAccount.
+func (a *asker) create(ctx context.Context, q query) (reply, error) {
 	for until := time.Now().Add(accountsWithin); ; {
-		r, err := s.asker.ask(ctx, q)
+		r, err := a.ask(ctx, q)
 		early := err == nil && r.status == http.StatusForbidden && strings.Contains(load.Message(r.status, r.body), "looking up service account")
 		if !early || time.Now().After(until) || !apiclient.Pause(ctx, accountsPoll) {
 			return r, err

@@ -107,6 +107,11 @@ func discover(ctx context.Context, a *asker, path, name string, into any) error 
 	return nil
 }
 
-func unknownResource(name string) error {
-	return fmt.Errorf("the API server has no resource %q (write it in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps)", name)
+// UnknownError is a resource that the API server lacks.
+type UnknownError struct{ Resource string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("the API server has no resource %q (write it in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps)", e.Resource)
 }
+
+func unknownResource(name string) error { return &UnknownError{name} }

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -48,8 +49,13 @@ func (s *Templates) Prefix() string { return s.to.Prefix }
 
 // New makes a template. Empty accept and contentType are left out; extra goes before the identity's headers.
 func (s *Templates) New(method, accept, contentType string, extra http.Header) *Template {
+	return s.NewAs("", method, accept, contentType, extra)
+}
+
+// NewAs is New with a User-Agent; empty: the configuration's.
+func (s *Templates) NewAs(agent, method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
-		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: s.to.Agent},
+		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: cmp.Or(agent, s.to.Agent)},
 		extra:   extra.Clone(),
 	}
 	s.mu.Lock()

@@ -1,0 +1,214 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Client makes single objects before they are measured, with retries. The replay of traces uses it, whose objects
+// are no Set: each has a name and a resource of its own.
+type Client struct{ asker *asker }
+
+// NewClient makes a client. It sends nothing.
+func NewClient(config *rest.Config) (*Client, error) {
+	a, err := newAsker(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{a}, nil
+}
+
+// Close closes connections that are not in use.
+func (c *Client) Close() { c.asker.close() }
+
+// Resource is one that the API server offers.
+type Resource struct {
+	found  *resource
+	client *Client
+}
+
+// Resource finds a resource, written as "pods", "deployments.apps" or "deployments/scale.apps", in a version as
+// "apps/v1" or "v1" or, with "", in the group's preferred one. The error of one that is lacking is an *UnknownError.
+func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resource, error) {
+	found, err := resolve(ctx, c.asker, name, apiVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &Resource{found, c}, nil
+}
+
+// Namespaced reports whether its objects are in namespaces.
+func (r *Resource) Namespaced() bool { return r.found.namespaced }
+
+// Can reports whether the API server offers a verb.
+func (r *Resource) Can(verb string) bool { return r.found.can(verb) == nil }
+
+// APIVersion is the group and version that it was found in.
+func (r *Resource) APIVersion() string { return r.found.apiVersion }
+
+// AppendCollection appends the path of the resource in a namespace; "": in all.
+func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
+	b = append(b, r.found.root...)
+	if namespace != "" && r.found.namespaced {
+		b = append(append(b, "/namespaces/"...), namespace...)
+	}
+	return append(append(b, '/'), r.found.plural...)
+}
+
+// List returns the names of at most so many objects in a namespace ("": in all), and the list's resourceVersion.
+func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
+	answer, err := r.client.asker.ask(ctx, query{
+		method: http.MethodGet, path: r.found.collection(namespace) + "?limit=" + strconv.Itoa(most),
+		accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if !answer.success() {
+		return nil, 0, failed("list", r.found.name, answer)
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(answer.body, &list); err != nil {
+		return nil, 0, fmt.Errorf("list %s: %w", r.found.name, err)
+	}
+	for _, item := range list.Items {
+		names = append(names, url.PathEscape(item.Name))
+	}
+	version, _ = strconv.ParseUint(list.ResourceVersion, 10, 64) // another store's: unknown
+	return names, version, nil
+}
+
+// Created is the answer to a create.
+type Created struct {
+	Status  int
+	Version uint64 // of the object; 0: unknown
+	// Refusal says in a line why there is no object; nil: there is one.
+	Refusal error
+}
+
+// Create creates an object in a namespace, or tries to. Pods wait for their ServiceAccount. Its error is of requests
+// without an answer.
+func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
+	path := r.found.collection(namespace)
+	if dryRun {
+		path += "?dryRun=All"
+	}
+	reply, err := r.client.asker.create(ctx, query{method: http.MethodPost, path: path, typ: jsonType, body: body})
+	if err != nil {
+		return Created{}, err
+	}
+	made := Created{Status: reply.status}
+	if !reply.success() {
+		made.Refusal = failed("create", r.found.name+" in namespace "+namespace, reply)
+		return made, nil
+	}
+	var d document
+	if d.write(reply.body) == nil {
+		made.Version = (&answer{json: d}).version()
+	}
+	return made, nil
+}
+
+// NamespaceSlot stands in a manifest's fields for the object's namespace.
+const NamespaceSlot = string(slotNamespace)
+
+// Payload is text for objects, another at every turn.
+type Payload = payload
+
+// NewPayload makes text for payloads of at most so many bytes.
+func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
+
+// Template renders objects of a resource.
+type Template struct {
+	manifest        manifest
+	payload         Payload
+	made, versioned body
+}
+
+// Template makes one of Stormglass' own manifest of the resource, or of the fields in rest. Objects get the labels.
+func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
+	m, ok := builtIn(r.found.name)
+	if !ok {
+		m = manifest{r.found.apiVersion, r.found.kind, rest, inAnnotation}
+	}
+	t := &Template{manifest: m, payload: text}
+	var err error
+	if t.made, err = m.compile(maps.Clone(labels), loadName, r.found.namespaced, false); err != nil {
+		return nil, err
+	}
+	t.versioned, err = m.compile(maps.Clone(labels), loadName, r.found.namespaced, true)
+	return t, err
+}
+
+// Name is that of an object: the stem and the number after it.
+type Name struct {
+	Namespace, Stem string
+	Number          int64
+}
+
+// Append appends an object with a payload of so many bytes. A version over 0 is named as its resourceVersion.
+func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
+	from := t.made
+	if version > 0 {
+		from = t.versioned
+	}
+	v := values{
+		stem: name.Stem, number: name.Number, namespace: name.Namespace,
+		payload: t.payload, size: t.letters(size), turn: turn, version: version,
+	}
+	return from.append(b, &v)
+}
+
+// AppendMergePatch appends a merge patch of the payload, which strategic merge takes too.
+func (t *Template) AppendMergePatch(b []byte, size int, turn int64) []byte {
+	return t.manifest.payload.appendPatch(b, t.payload, t.letters(size), turn, "", nil)
+}
+
+// AppendJSONPatch appends a JSON patch that sets the payload.
+func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
+	path, key := "/data", "payload"
+	switch t.manifest.payload {
+	case inAnnotation:
+		path, key = "/metadata/annotations", PayloadAnnotation
+	case inSpec:
+		path = "/spec"
+	}
+	b = append(b, `[{"op":"add","path":"`+path+`","value":{"`+key+`":"`...)
+	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
+}
+
+// letters is how many letters the payload has, at most as many as there are.
+func (t *Template) letters(size int) int {
+	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
+}
+
+// Answer reads the answer to one request.
+type Answer struct{ is answer }
+
+// Begin forgets the answer of before. gzip: this one may be compressed.
+func (a *Answer) Begin(gzip bool) {
+	a.is.begin()
+	a.is.gzip = gzip
+}
+
+// Data reads the next piece of a 2xx answer; an empty one is its end. Its error means that it is no whole JSON.
+func (a *Answer) Data(p []byte) error {
+	if len(p) == 0 {
+		return a.is.whole()
+	}
+	return a.is.write(p)
+}
+
+// Token is the continue token of a list, "" if there is none.
+func (a *Answer) Token() []byte { return a.is.token() }
+
+// Version is the resourceVersion of the answer; 0: none that is a number.
+func (a *Answer) Version() uint64 { return a.is.version() }
