@@ -44,6 +44,7 @@ func (s *Scenario) setDefaults() {
 	for i := range s.Transitions {
 		s.Transitions[i].setDefaults()
 	}
+	s.addReplayGates()
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		if len(g.Over) == 0 {

@@ -15,6 +15,8 @@ type loadKind struct {
 	watches bool
 	// unpaced: its arrivals are not those of Arrival and Shape.
 	unpaced bool
+	// traced: its requests are those of a trace, at their times.
+	traced bool
 
 	// objects that a load works on unless it says how many; 0: it has none of its own.
 	objects int
@@ -43,7 +45,7 @@ type loadKind struct {
 type refusal struct{ hint, why string }
 
 func loadKinds() []loadKind {
-	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), customKind(), objectsKind()}
+	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), objectsKind(), replayKind(), customKind()}
 }
 
 // LoadKinds lists the names of the kinds of load.
@@ -76,6 +78,7 @@ const (
 	WatchResults    LoadResult = "watches"    // of opening and holding watches
 	DeliveryResults LoadResult = "deliveries" // of what a load writes, by the watches that it names
 	HistoryResults  LoadResult = "history"
+	ReplayResults   LoadResult = "replay"
 )
 
 // Results are those that the load gives, each under the name of a load.

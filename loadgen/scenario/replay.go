@@ -21,6 +21,9 @@ const maxReplay = 10_000_000
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
+		if l.Trace != "" {
+			errs = append(errs, s.readTrace(l, dir))
+		}
 		if l.Shape.Kind != "replay" {
 			continue
 		}
@@ -43,7 +46,7 @@ func (s *Scenario) readReplays(dir string) error {
 			}
 		}
 	}
-	if len(errs) == 0 { // else the variants have the same to say
+	if errors.Join(errs...) == nil { // else the variants have the same to say
 		for _, v := range s.variants {
 			errs = append(errs, v.readReplays(dir))
 		}
@@ -90,11 +93,12 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 }
 
 // Bundle gives the files that have to lie beside the scenario for it to be
-// read again elsewhere, by name: the times of each replay. The scenario refers
-// to them from then on.
+// read again elsewhere, by name: the times and traces of replays. The scenario
+// refers to them from then on.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
+		l.bundleTrace(files)
 		if l.Shape.Kind != "replay" {
 			continue
 		}

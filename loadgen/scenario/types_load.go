@@ -8,8 +8,8 @@ import (
 // Load is one stream of work during a phase, or through all of them.
 type Load struct {
 	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
-	// Kind: "requests", "watches", "changes", "history", "streams", "objects" or "custom" (made
-	// by the Go program that runs the scenario)
+	// Kind: "requests", "watches", "changes", "history", "streams", "objects", "replay" or
+	// "custom" (made by the Go program that runs the scenario)
 	Kind string `yaml:"kind"`
 
 	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches
@@ -73,6 +73,8 @@ type Load struct {
 	Stream string `yaml:"stream,omitempty"`
 	// Follow: how long logs and attached output are read; default: logs to their end so far
 	Follow Duration `yaml:"follow,omitempty"`
+
+	Replayed `yaml:",inline"`
 }
 
 // Operation is one kind of request.
@@ -170,7 +172,7 @@ func (l *Load) NamespacesIn(run string) []string {
 	if l.Batch().Has() {
 		return all
 	}
-	for i := 1; i < l.Namespaces; i++ {
+	for i := 1; i < max(l.Namespaces, l.traceNamespaces()+1); i++ {
 		all = append(all, fmt.Sprintf("%s-%s-%d", run, l.Name, i))
 	}
 	return all

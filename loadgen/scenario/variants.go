@@ -92,6 +92,7 @@ func (s *Scenario) Warnings() []string {
 	all = append(all, s.unserved()...)
 	all = append(all, s.unservedSets()...)
 	all = append(all, s.sparse()...)
+	all = append(all, s.replayLengths()...)
 	return all
 }
 

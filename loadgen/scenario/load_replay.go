@@ -1,0 +1,214 @@
+package scenario
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// Replayed is what a load of kind "replay" has.
+type Replayed struct {
+	// Trace: file of a replay, as `loadgen record` writes it; beside the scenario file, or absolute
+	Trace string `yaml:"trace,omitempty"`
+	// Speed: of a replay: 2 halves the times of all requests but renewals of leases; default 1
+	Speed float64 `yaml:"speed,omitempty" zero:"1"`
+	// Copies: of a replay, of each client of the trace, shifted in time; default 1
+	Copies int `yaml:"copies,omitempty" zero:"1"`
+	// OnMissing: requests for resources that the API server lacks: "fail" (the default) or "drop"
+	// (leave them out, counted)
+	OnMissing string `yaml:"onMissing,omitempty"`
+
+	// Recorded is the trace as read from Trace; nil where only the scenario's text was read.
+	Recorded *trace.Trace `yaml:"-"`
+
+	data []byte // of the file
+}
+
+// Bounds of a replay.
+const (
+	minSpeed, maxSpeed = 0.01, 100
+	maxCopies          = 100
+	maxActors          = 2000 // users of all copies
+	maxNamespaces      = 1000
+)
+
+func replayKind() loadKind {
+	return loadKind{
+		name: "replay", example: "[{kind: replay, trace: tuesday.trace.gz}]", results: []LoadResult{RequestResults, ReplayResults},
+		unpaced: true, traced: true,
+		fixed: &refusal{"leave verb, resource and the like out", "a replay sends the requests of its trace"},
+		fields: func(l *Load) []field {
+			return []field{
+				{name: "trace", set: l.Trace != ""}, {name: "speed", set: l.Speed != 0},
+				{name: "copies", set: l.Copies != 0}, {name: "onMissing", set: l.OnMissing != ""},
+			}
+		},
+		defaults: func(l *Load) {
+			orDefault(&l.Speed, 1)
+			orDefault(&l.Copies, 1)
+			orDefault(&l.OnMissing, "fail")
+		},
+		validate: func(v *validator, path string, l *Load, _ map[string]*Load) { v.replay(path, l) },
+	}
+}
+
+func (v *validator) replay(path string, l *Load) {
+	if l.Trace == "" {
+		v.fail(path+".trace", "write trace: FILE, of `loadgen record audit`", "a replay without a trace")
+	}
+	v.between(path+".speed", l.Speed, minSpeed, maxSpeed)
+	v.between(path+".copies", float64(l.Copies), 1, maxCopies)
+	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
+}
+
+// readTrace reads the trace of a replay; a relative file lies in dir.
+func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
+	file := l.Trace
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	fail := func(field, hint, format string, args ...any) error {
+		return s.Errorf(l.Path+"."+field, hint, format, args...)
+	}
+	if err := userfile.Check(file, userfile.Replay); err != nil {
+		return fail("trace", "a relative path begins at the scenario file", "cannot read %s: %v", file, err)
+	}
+	t, err := trace.LoadFile(file)
+	if err != nil {
+		return fail("trace", "", "%v", err)
+	}
+	data, err := userfile.Read(file, userfile.Replay)
+	if err != nil {
+		return fail("trace", "", "cannot read %s: %v", file, err)
+	}
+	requests, actors, namespaces := len(t.Entries)*l.Copies, len(t.Actors)*l.Copies, len(t.Namespaces)*l.Copies+1
+	hint := func(most, each int) string {
+		if most < each {
+			return "a smaller trace"
+		}
+		return fmt.Sprintf("at most %d", most/each)
+	}
+	switch {
+	case requests > maxReplay:
+		return fail("copies", hint(maxReplay, len(t.Entries)), "%d copies of a trace of %d requests are more than the %d that a replay holds", l.Copies, len(t.Entries), maxReplay)
+	case actors > maxActors:
+		return fail("copies", hint(maxActors, len(t.Actors)), "%d copies of a trace of %d clients are more than the %d users that a replay has", l.Copies, len(t.Actors), maxActors)
+	case namespaces > maxNamespaces:
+		return fail("copies", hint(maxNamespaces-1, len(t.Namespaces)), "%d copies of a trace of %d namespaces are more than the %d that a replay makes", l.Copies, len(t.Namespaces), maxNamespaces)
+	}
+	l.Recorded, l.data = t, data
+	return nil
+}
+
+// bundleTrace adds the trace to the files of a scenario.
+func (l *Load) bundleTrace(files map[string][]byte) {
+	if l.Recorded == nil {
+		return
+	}
+	name := "trace-" + l.Name + ".jsonl"
+	if strings.HasPrefix(string(l.data), "\x1f\x8b") {
+		name += ".gz"
+	}
+	l.Trace, files[name] = name, l.data
+}
+
+// traceNamespaces is how many namespaces a replay works in, beside the run's own: one for each of the trace in each
+// copy, and one for objects that are in none.
+func (l *Load) traceNamespaces() int {
+	if l.Recorded == nil {
+		return 0
+	}
+	return len(l.Recorded.Namespaces)*l.Copies + 1
+}
+
+// Impersonates reports whether the load's requests are made as several users.
+func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().traced }
+
+// ActorUser is the user that a copy of a trace's actor is replayed as.
+func (l *Load) ActorUser(a trace.Actor, copy int) string {
+	name := a.Name
+	if a.As != "" {
+		name = a.As
+	}
+	return TenantUser(fmt.Sprintf("%s-%d:%s", l.Name, copy, name))
+}
+
+// Users are those that the load's requests are made as, beside its own.
+func (l *Load) Users() []string {
+	var all []string
+	for _, t := range l.Tenants {
+		all = append(all, TenantUser(t.Name))
+	}
+	if l.Recorded != nil {
+		for c := range l.Copies {
+			for _, a := range l.Recorded.Actors {
+				if user := l.ActorUser(a, c); !slices.Contains(all, user) {
+					all = append(all, user)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Objectives and bounds of the gates that every replay has.
+const (
+	replayRate       = "replay-rate-error"
+	replayDispersion = "replay-dispersion-error"
+	mostRate         = "1%"
+	mostDispersion   = "10%"
+)
+
+// addReplayGates gives each replay the gates of its fidelity that the scenario does not have. The scenario of a run that
+// is over has those that it was judged by.
+func (s *Scenario) addReplayGates() {
+	if s.recorded {
+		return
+	}
+	for _, l := range s.Loads() {
+		if !l.kind().traced {
+			continue
+		}
+		for _, own := range []struct{ objective, most string }{{replayRate, mostRate}, {replayDispersion, mostDispersion}} {
+			has := func(g Gate) bool { return g.Objective == own.objective && (g.Load == "" || g.Load == l.Name) }
+			if slices.ContainsFunc(s.Gates, has) {
+				continue
+			}
+			bound := &Bound{}
+			if bound.UnmarshalText([]byte(own.most)) != nil {
+				continue // it is a bound: see the tests
+			}
+			g := Gate{Name: l.Name + "-" + strings.TrimPrefix(own.objective, "replay-"), Objective: own.objective, Load: l.Name, Max: bound}
+			for slices.ContainsFunc(s.Gates, func(o Gate) bool { return o.Name == g.Name }) {
+				g.Name += "-too"
+			}
+			s.Gates = append(s.Gates, g)
+		}
+	}
+}
+
+// replayLengths warns of replays that have another length than their traces.
+func (s *Scenario) replayLengths() []string {
+	var all []string
+	for _, l := range s.Loads() {
+		length := s.FixedLength(l)
+		if l.Recorded == nil || length == 0 {
+			continue
+		}
+		whole := time.Duration(float64(l.Recorded.Last().D()) / l.Speed)
+		switch {
+		case whole > length:
+			all = append(all, s.Errorf(l.Path+".trace", fmt.Sprintf("a phase of %s holds all of it", Duration(whole.Round(time.Second)+time.Second)),
+				"%.3g%% of the trace's time is replayed: the time of the load is over after %s", 100*length.Seconds()/whole.Seconds(), Duration(length)).Error())
+		case length > whole+max(whole/10, time.Second):
+			all = append(all, s.Errorf(l.Path+".trace", "a shorter phase",
+				"the trace is over after %s, and the load after %s", Duration(whole.Round(time.Second)), Duration(length)).Error())
+		}
+	}
+	return all
+}
