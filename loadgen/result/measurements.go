@@ -7,6 +7,7 @@ type Measurements struct {
 	Phases    []Phase   `json:"phases"`
 	Nodes     *Nodes    `json:"nodes,omitempty"`
 	Histories []History `json:"histories,omitempty"` // of loads of kind "history"
+	Replays   []Replay  `json:"replays,omitempty"`   // of loads of kind "replay"
 	Generator Generator `json:"generator"`
 	Scrapes   Scrapes   `json:"scrapes"`
 }

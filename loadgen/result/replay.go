@@ -1,0 +1,144 @@
+package result
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+// Replay holds what a load of kind "replay" sent of its trace over the whole run.
+type Replay struct {
+	Load    string  `json:"load"`
+	Speed   float64 `json:"speed"`
+	Copies  int     `json:"copies"`
+	Actors  int     `json:"actors"`  // users that requests were made as: those of the trace, in each copy
+	Seconds float64 `json:"seconds"` // that the load ran
+	// Scheduled: requests and watches of the trace in all copies at that speed
+	Scheduled int64 `json:"scheduled"`
+	Due       int64 `json:"due"`  // of them, in the time that the load ran
+	Sent      int64 `json:"sent"` // of those due: they left for the API server
+	// RateError: the largest difference of Sent and Due of one verb, resource and actor, as a
+	// share of Due; absent: nothing was due
+	RateError      *float64 `json:"rateError,omitempty"`
+	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor
+	DispersionDue  float64  `json:"dispersionDue"`         // variance over mean of the counts per second
+	DispersionSent float64  `json:"dispersionSent"`        // the same, of what was sent
+	// DispersionError: their difference as a share of DispersionDue, or of 1 where that is less;
+	// absent: the load was too short
+	DispersionError *float64      `json:"dispersionError,omitempty"`
+	NotFound        ReplayShare   `json:"notFound"`  // answers of 404
+	Conflicts       ReplayShare   `json:"conflicts"` // answers of 409
+	Kinds           []ReplayKind  `json:"kinds"`
+	Watches         ReplayWatches `json:"watches"`
+	Made            int64         `json:"made"` // objects beforehand
+	// LeftOut: requests of the trace that are not replayed, by the reason
+	LeftOut map[string]int64 `json:"leftOut,omitempty"`
+	// Mapped: writes of the trace that go to ConfigMaps instead, by resource
+	Mapped  map[string]int64 `json:"mapped,omitempty"`
+	Refused []string         `json:"refused,omitempty"` // why resources were mapped
+	// VersionsUnset: reads at an exact resourceVersion, which were sent without one
+	VersionsUnset int64 `json:"versionsUnset,omitempty"`
+	// PagesRestarted: next pages of lists without a token, for which the first page was read
+	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
+}
+
+// ReplayKind counts requests of one verb and resource.
+type ReplayKind struct {
+	Verb     string `json:"verb"`
+	Resource string `json:"resource"` // with its subresource, as pods/status
+	Due      int64  `json:"due"`
+	Sent     int64  `json:"sent"`
+	// Codes: answers, and failures as in Requests
+	Codes      map[string]int64 `json:"codes"`
+	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace
+}
+
+// ReplayShare is a share of answers, from 0 to 1, in the trace and in its replay.
+type ReplayShare struct {
+	Trace  float64 `json:"trace"`
+	Replay float64 `json:"replay"`
+}
+
+// ReplayWatches counts the watches of a replay.
+type ReplayWatches struct {
+	Due         int64            `json:"due"`
+	Opened      int64            `json:"opened"`         // answered with 200
+	Codes       map[string]int64 `json:"codes"`          // answers, and failures as in Requests
+	Open        int64            `json:"open,omitempty"` // now; none after the run
+	OpenMax     int64            `json:"openMax"`        // at once
+	EndedEarly  int64            `json:"endedEarly"`     // by the API server, before their time
+	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open
+	DueSeconds  float64          `json:"dueHeldSeconds"` // the same, as the trace has it
+	OpenLatency Latency          `json:"openLatency"`    // intended start to response headers
+	Events      int64            `json:"events"`
+	Bytes       int64            `json:"bytes"`
+}
+
+// ShareOf is the share of answers with a status code, in the trace and in its replay. Requests without an answer, or
+// whose answer the trace does not know, are left out.
+func ShareOf(kinds []ReplayKind, code int) ReplayShare {
+	var traced, tracedAll, seen, seenAll int64
+	for _, k := range kinds {
+		for c, n := range k.TraceCodes {
+			if tracedAll += n; c == strconv.Itoa(code) {
+				traced += n
+			}
+		}
+		for c, n := range k.Codes {
+			if _, err := strconv.Atoi(c); err != nil {
+				continue // no answer
+			}
+			if seenAll += n; c == strconv.Itoa(code) {
+				seen += n
+			}
+		}
+	}
+	return ReplayShare{Trace: float64(traced) / float64(max(tracedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
+}
+
+// mostDifferences bounds the lines of Notes about codes.
+const mostDifferences = 5
+
+// Notes say in a line each what to know of a replay: what was not sent as in the trace, and the verbs and resources
+// whose shares of 404 and 409 differ from the trace's by over a percentage point, most requests first.
+func (r Replay) Notes() []string {
+	var notes []string
+	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
+		notes = append(notes, fmt.Sprintf("replay %s: %d requests of the trace are left out: %s", r.Load, r.LeftOut[why], why))
+	}
+	for _, resource := range slices.Sorted(maps.Keys(r.Mapped)) {
+		notes = append(notes, fmt.Sprintf("replay %s: %d writes of %s in the trace go to ConfigMaps", r.Load, r.Mapped[resource], resource))
+	}
+	differences := r.differences()
+	notes = append(notes, differences[:min(len(differences), mostDifferences)]...)
+	if more := len(differences) - mostDifferences; more > 0 {
+		notes = append(notes, fmt.Sprintf("replay %s: shares of 404 and 409 differ of %d more verbs and resources", r.Load, more))
+	}
+	return notes
+}
+
+func (r Replay) differences() (lines []string) {
+	type difference struct {
+		requests float64
+		line     string
+	}
+	var all []difference
+	for _, k := range r.Kinds {
+		for _, code := range []int{http.StatusNotFound, http.StatusConflict} {
+			s := ShareOf([]ReplayKind{k}, code)
+			if by := math.Abs(s.Replay - s.Trace); by > 0.01 && len(k.Codes) > 0 && len(k.TraceCodes) > 0 {
+				all = append(all, difference{by * float64(k.Due), fmt.Sprintf("replay %s: %.3g%% of %s %s were answered with %d, %.3g%% in the trace",
+					r.Load, 100*s.Replay, k.Verb, k.Resource, code, 100*s.Trace)})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b difference) int { return cmp.Compare(b.requests, a.requests) })
+	for _, d := range all {
+		lines = append(lines, d.line)
+	}
+	return lines
+}
