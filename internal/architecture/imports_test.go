@@ -182,15 +182,15 @@ var layers = []string{
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
-	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
+	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",
 	"loadgen/internal/judge/diagnosis", "loadgen/internal/judge/gate", "loadgen/internal/judge/breakdown", "loadgen/internal/judge/alerting", "loadgen/internal/judge/recovery",
 	"loadgen/internal/report", "loadgen/internal/report/panel", "loadgen/internal/report/chart",
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/scrapeconfig", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
-	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/latency", "loadgen/internal/stall",
-	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/load/arrival", "loadgen/result",
+	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall",
+	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }
 

@@ -233,6 +233,11 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 		if sub := l.PodSubresource(); sub != "" {
 			needs = append(needs, each("get create", "", "pods/"+sub, ns)...)
 		}
+		replays, err := replayNeeds(d, ns, l.Load)
+		if err != nil {
+			return nil, err
+		}
+		needs = append(needs, replays...)
 		for _, n := range object.Needs(*l.Load) {
 			if n.Resource == "namespaces" && n.Verb == "create" || n.Resource == definitions {
 				continue

@@ -79,7 +79,7 @@ func newTarget(runID string, s *scenario.Scenario) *Target {
 	t.namespaces = t.BatchNamespaces()
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
-		t.tenants = t.tenants || len(l.Tenants) > 0
+		t.tenants = t.tenants || l.Impersonates()
 	}
 	return t
 }

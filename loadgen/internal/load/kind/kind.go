@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/history"
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/load/podstream"
+	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
 	"github.com/stormglass/stormglass/loadgen/internal/load/watch"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -29,6 +30,7 @@ func makers() map[string]maker {
 		"changes":  paced(newChanges),
 		"history":  newHistory,
 		"streams":  paced(newStreams),
+		"replay":   newReplay,
 		"custom":   paced(newCustom),
 		"objects":  paced(newObjects),
 	}
@@ -102,6 +104,10 @@ func newWatches(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 
 func newCustom(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Load, error) {
 	return request.NewCalls(m.target, *at.Load, m.target.Callers[at.Name], pacer)
+}
+
+func newReplay(m *making, at scenario.PlacedLoad) (load.Load, error) {
+	return replay.New(m.target, *at.Load)
 }
 
 // streams follows the pods that run as long as it opens streams to them.

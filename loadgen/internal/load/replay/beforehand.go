@@ -1,0 +1,75 @@
+package replay
+
+import "github.com/stormglass/stormglass/loadgen/internal/trace"
+
+// Made is an object that has to exist before the replay.
+type Made struct {
+	Object int32
+	Copy   int16
+	Size   int32 // of its first body in the trace, in bytes; 0: unknown
+}
+
+// Beforehand returns the objects that have to exist when a schedule begins, in the order of their first requests: those
+// that are read, updated, patched or deleted before they are created, with an answer that they were there. The
+// first request whose answer tells decides: one that was answered with 404, and a create that succeeded, need the
+// object absent. Entries that counts is false for tell nothing.
+func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
+	decided := make([]bool, len(t.Objects)*copies)
+	sizes := make([]int32, len(t.Objects))
+	for _, e := range t.Entries {
+		if e.Object != trace.None && sizes[e.Object] == 0 {
+			sizes[e.Object] = e.Size
+		}
+	}
+	var made []Made
+	for _, a := range all {
+		e := &t.Entries[a.Entry]
+		if e.Object == trace.None {
+			continue
+		}
+		i := int(e.Object)*copies + int(a.Copy)
+		if decided[i] || counts != nil && !counts(a.Entry) {
+			continue
+		}
+		switch presence(&t.Shapes[e.Shape], e.Code) {
+		case present:
+			made = append(made, Made{e.Object, a.Copy, sizes[e.Object]})
+			decided[i] = true
+		case absent:
+			decided[i] = true
+		}
+	}
+	return made
+}
+
+type existence uint8
+
+const (
+	unknown existence = iota
+	present
+	absent
+)
+
+// presence tells from the answer to a request whether its object existed when it came. A trace without codes has
+// only answers that succeeded.
+func presence(s *trace.Shape, code int16) existence {
+	if s.Collective() || s.DryRun {
+		return unknown
+	}
+	success := code == 0 || 200 <= code && code < 300
+	switch creates := s.Verb == "create" && s.Subresource == ""; {
+	case creates && code == 409:
+		return present
+	case creates && success:
+		return absent
+	case creates:
+		return unknown
+	case code == 404:
+		return absent
+	case code == 201 && (s.Verb == "patch" || s.Verb == "update") && s.Subresource == "":
+		return absent // an apply, or an update that creates
+	case success, code == 409, code == 304:
+		return present
+	}
+	return unknown
+}

@@ -1,0 +1,40 @@
+package replay
+
+import (
+	"sync/atomic"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// ledger counts requests by kind, actor and copy. It is safe for concurrent use.
+type ledger struct {
+	actors, copies int
+	counts         []atomic.Int64 // taken up, less those that never left
+}
+
+func newLedger(kinds, actors, copies int) *ledger {
+	return &ledger{actors: actors, copies: copies, counts: make([]atomic.Int64, kinds*actors*copies)}
+}
+
+// index is that of a group.
+func (l *ledger) index(kind int, actor int32, copy int16) int {
+	return (kind*l.actors+int(actor))*l.copies + int(copy)
+}
+
+// group is the kind, actor and copy of an index.
+func (l *ledger) group(i int) (kind, actor, copy int) {
+	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
+}
+
+// sent counts a request that is on its way.
+func (l *ledger) sent(kind int, e *trace.Entry, a Arrival) {
+	l.counts[l.index(kind, e.Actor, a.Copy)].Add(1)
+}
+
+// ended takes back a request that never reached the API server.
+func (l *ledger) ended(kind int, e *trace.Entry, a Arrival, o load.Outcome) {
+	if o == load.Refused || o == load.GoAway || o == load.Other {
+		l.counts[l.index(kind, e.Actor, a.Copy)].Add(-1)
+	}
+}

@@ -1,0 +1,177 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Load is the replay of a trace.
+type Load struct {
+	*request.Requests
+	load    scenario.Load
+	target  load.Target
+	op      *operation
+	pacer   *pacer
+	watches *watches
+	client  *object.Client
+	made    int
+
+	start atomic.Int64 // Unix nanoseconds
+	mu    sync.Mutex
+	ran   time.Duration // 0 until Run has returned
+}
+
+var _ load.Load = (*Load)(nil)
+
+// New makes a load. It sends nothing yet.
+func New(t load.Target, l scenario.Load) (*Load, error) {
+	if l.Recorded == nil {
+		return nil, fmt.Errorf("load %s: its trace was not read (scenario.Read reads it)", l.Name)
+	}
+	client, err := object.NewClient(t.Config)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	templates, err := request.NewTemplates(t)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	to, err := apiclient.New(t.Config, &apiclient.Roots{})
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	o := Options{Name: l.Name, Seed: t.Seed, Speed: l.Speed, Copies: l.Copies}
+	p := newPlan(l.Recorded, o, l.NamespacesIn(t.Namespace)[1:])
+	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
+	r.op = &operation{
+		plan: p, templates: templates, prepare: r.prepare, now: r.now,
+		ledger: newLedger(len(p.kinds), len(p.trace.Actors), o.Copies),
+	}
+	if r.Requests, err = request.New(t, l, r.op, r.pacer); err != nil {
+		return nil, err
+	}
+	pool := h2conn.NewPool(to.Addr, h2conn.Options{TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: watchBuffer, Ping: pingAfter}, l.Connections)
+	r.watches = newWatches(r.op, pool, l.Timeout.D())
+	return r, nil
+}
+
+// Of the connections of watches. Pings are client-go's (apimachinery/pkg/util/net).
+const (
+	watchBuffer = 64 << 10
+	pingAfter   = 30 * time.Second
+)
+
+// now is the time since the load's start.
+func (r *Load) now() time.Duration { return time.Since(time.Unix(0, r.start.Load())) }
+
+// prepare makes the plan ready: what the cluster has, the schedule, the objects, and headers of all users.
+func (r *Load) prepare(ctx context.Context) error {
+	defer r.client.Close()
+	p := &preparer{
+		plan: r.op.plan, client: r.client, load: r.load.Name, labels: maps.Clone(r.target.Labels), drop: r.load.OnMissing == "drop",
+		text:      object.NewPayload(largest(r.load.Recorded), r.target.Seed),
+		resources: map[string]*object.Resource{}, templates: map[string]*object.Template{}, refusals: map[string]error{},
+	}
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	o := r.op
+	if len(o.all) == 0 {
+		return fmt.Errorf("nothing of the trace can be replayed here: %v are left out", o.leftOut)
+	}
+	o.versions = make([]atomic.Uint64, len(o.trace.Objects)*o.options.Copies)
+	o.newest.Store(p.newest)
+	var err error
+	r.made, err = p.make(ctx, func(object int32, copy int16, version uint64) {
+		raise(&o.versions[int(object)*o.options.Copies+int(copy)], version)
+		raise(&o.newest, version)
+	})
+	if err != nil {
+		return err
+	}
+	o.keepPages()
+	r.makeHeaders()
+	r.pacer.arrivals = o.sent
+	return nil
+}
+
+// largest is the size of the largest body, in bytes.
+func largest(t *trace.Trace) int {
+	most := defaultSize
+	for _, e := range t.Entries {
+		most = max(most, int(e.Size))
+	}
+	return min(most, scenario.AnnotationLimit)
+}
+
+// makeHeaders makes the headers of each user's requests.
+func (r *Load) makeHeaders() {
+	o := r.op
+	o.headers = make([]*request.Template, len(o.trace.Actors)*o.options.Copies*len(o.classes))
+	for _, a := range o.all {
+		e := &o.trace.Entries[a.Entry]
+		act := &o.actions[e.Shape]
+		i := o.headerIndex(e, a, act)
+		if o.headers[i] != nil {
+			continue
+		}
+		actor, class := o.trace.Actors[e.Actor], o.classes[act.class]
+		extra := http.Header{"Impersonate-Group": {scenario.TenantsGroup}}
+		extra.Set("Impersonate-User", r.load.ActorUser(actor, int(a.Copy)))
+		if class.gzip {
+			extra.Set("Accept-Encoding", "gzip") // as client-go asks
+		}
+		o.headers[i] = o.templates.NewAs(actor.UserAgent, class.method, jsonType, class.contentType, extra)
+	}
+}
+
+// Run replays until ctx ends. It returns when the last request has ended.
+func (r *Load) Run(ctx context.Context) error {
+	r.start.Store(time.Now().UnixNano())
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watches.run(ctx) })
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.ran = r.now()
+		close(ended)
+	})
+	defer stop()
+	err := r.Requests.Run(ctx)
+	watching.Wait()
+	if ctx.Err() != nil {
+		<-ended
+	}
+	return err
+}
+
+// Live returns what happened since the last call.
+func (r *Load) Live() load.Live {
+	live := r.Requests.Live()
+	live.Open = r.watches.live()
+	return live
+}
+
+// Backlog is how many bytes of answers and events were not read yet.
+func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
+
+// AddTo adds the requests to the phases, and the replay.
+func (r *Load) AddTo(m *result.Measurements) {
+	r.Requests.AddTo(m)
+	m.Replays = append(m.Replays, r.Replay())
+}

@@ -1,0 +1,296 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func one(verb, resource, name string, code int) trace.Request {
+	return trace.Request{Verb: verb, Resource: resource, Namespace: "prod", Name: name, Code: code}
+}
+
+// replayed runs a trace to its end and returns what the API server was asked and what the load says of it.
+func replayed(t *testing.T, s *stub, tr *trace.Trace, change func(*scenario.Load)) ([]seen, result.Replay) {
+	t.Helper()
+	r := newLoad(t, s, tr, change)
+	after := prepared(t, s, r)
+	replayUntil(t, r, "end of the trace", func() bool { return len(after()) == len(r.op.all) && r.watches.live() == 0 })
+	return after(), r.Replay()
+}
+
+// find is the request of a method and path with that in its body. The stub takes requests of one moment in any order.
+func find(t *testing.T, got []seen, ask, body string) seen {
+	t.Helper()
+	i := slices.IndexFunc(got, func(s seen) bool { return s.String() == ask && strings.Contains(s.body, body) })
+	if i < 0 {
+		t.Errorf("no %s with %q among %v", ask, body, got)
+		return seen{}
+	}
+	return got[i]
+}
+
+func TestEachRequestIsSentAsItsActorToItsRenamedObject(t *testing.T) {
+	s := newStub(t)
+	get := one("get", "configmaps", "settings", 200)
+	list := one("list", "pods", "", 200)
+	list.At, list.Actor, list.ResourceVersion, list.LabelSelector, list.Limit = 1, 1, "0", "app=web", 500
+	all := one("list", "pods", "", 200)
+	all.At, all.Namespace, all.ResourceVersion, all.FieldSelector = 2, "", "4711", "spec.nodeName=n"
+	node := one("get", "nodes", "worker-7", 200)
+	node.At, node.Namespace = 3, ""
+	tr := traceOf(t, get, list, all, node)
+	tr.Actors[0] = trace.Actor{Name: "system:serviceaccount:prod:web", UserAgent: "web/1.0"}
+	got, r := replayed(t, s, tr, nil)
+	want := []string{
+		"GET /api/v1/namespaces/storm-tuesday-1/configmaps/o0",
+		"GET /api/v1/namespaces/storm-tuesday-1/pods?limit=500&labelSelector=app%3Dweb&resourceVersion=0",
+		"GET /api/v1/pods?fieldSelector=spec.nodeName%3Dn",
+		"GET /api/v1/nodes/node-0",
+	}
+	for _, w := range want {
+		find(t, got, w, "")
+	}
+	if web, b := find(t, got, want[0], ""), find(t, got, want[1], ""); web.user != "stormglass:tenant:tuesday-0:system:serviceaccount:prod:web" || web.agent != "web/1.0" || b.user != "stormglass:tenant:tuesday-0:b" {
+		t.Errorf("users %q with %q, %q", web.user, web.agent, b.user)
+	}
+	if r.VersionsUnset != 1 || r.Sent != 4 || r.Due != 4 || *r.RateError != 0 {
+		t.Errorf("%d versions unset, %d of %d sent, rate error %v (%s)", r.VersionsUnset, r.Sent, r.Due, *r.RateError, r.RateErrorOf)
+	}
+}
+
+func TestWritesHaveABodyOfTheirResource(t *testing.T) {
+	s := newStub(t)
+	var all []trace.Request
+	add := func(verb, resource, name string, code int, change func(*trace.Request)) {
+		r := one(verb, resource, name, code)
+		r.At = trace.Micros(len(all))
+		if change != nil {
+			change(&r)
+		}
+		all = append(all, r)
+	}
+	deployment := func(r *trace.Request) { r.Group, r.Resource = "apps", "deployments" }
+	add("create", "pods", "web-1", 201, func(r *trace.Request) { r.Size = 3000 })
+	add("create", "pods", "", 201, nil) // of a generated name
+	add("update", "configmaps", "settings", 200, nil)
+	add("update", "configmaps", "settings", 409, nil)
+	add("patch", "", "web", 200, func(r *trace.Request) {
+		deployment(r)
+		r.PatchType = "application/strategic-merge-patch+json"
+	})
+	add("update", "", "web", 200, func(r *trace.Request) {
+		deployment(r)
+		r.Subresource = "scale"
+	})
+	add("create", "pods", "web-1", 201, func(r *trace.Request) { r.Subresource = "eviction" })
+	add("delete", "configmaps", "old", 200, nil)
+	got, r := replayed(t, s, traceOf(t, all...), nil)
+	const ns = "/namespaces/storm-tuesday-1/"
+	for _, want := range []struct{ ask, body string }{
+		{"POST /api/v1" + ns + "pods", `"name":"o0"`},
+		{"POST /api/v1" + ns + "pods", `"name":"n1"`},
+		{"PUT /api/v1" + ns + "configmaps/o1", `"payload":"`},
+		{"PUT /api/v1" + ns + "configmaps/o1", `"resourceVersion":"1"`},
+		{"PATCH /apis/apps/v1" + ns + "deployments/o2", `"annotations"`},
+		{"PUT /apis/apps/v1" + ns + "deployments/o2/scale", `"kind":"Scale"`},
+		{"POST /api/v1" + ns + "pods/o0/eviction", `"kind":"Eviction"`},
+		{"DELETE /api/v1" + ns + "configmaps/o3", ""},
+	} {
+		find(t, got, want.ask, want.body)
+	}
+	pod := find(t, got, "POST /api/v1"+ns+"pods", `"name":"o0"`).body
+	if n := len(pod); n < 3000 || n > 5000 || !strings.Contains(pod, "no-such-node") {
+		t.Errorf("a pod of 3000 bytes has a body of %d: %.300s", n, pod)
+	}
+	if patch := find(t, got, "PATCH /apis/apps/v1"+ns+"deployments/o2", ""); patch.contentType != "application/strategic-merge-patch+json" {
+		t.Errorf("a strategic patch is sent as %s", patch.contentType)
+	}
+	if r.Conflicts.Trace != r.Conflicts.Replay || r.Conflicts.Trace != 1.0/8 {
+		t.Errorf("conflicts: %+v, want 1 of 8 in both", r.Conflicts)
+	}
+}
+
+func TestObjectsAreThereAsInTheTrace(t *testing.T) {
+	s := newStub(t)
+	missing := one("get", "configmaps", "missing", 404)
+	missing.At = 1
+	created := one("create", "configmaps", "new", 201)
+	created.At = 2
+	got, r := replayed(t, s, traceOf(t, one("get", "configmaps", "old", 200), missing, created), nil)
+	if r.Made != 1 || len(got) != 3 || r.Conflicts.Replay != 0 {
+		t.Errorf("%d objects made, %d requests, conflicts %+v", r.Made, len(got), r.Conflicts)
+	}
+	if r.NotFound.Trace != 1.0/3 || r.NotFound.Replay != 1.0/3 {
+		t.Errorf("404: %+v, want a third in both", r.NotFound)
+	}
+	if lines := r.Notes(); len(lines) != 0 {
+		t.Errorf("differences %q of a replay without any", lines)
+	}
+}
+
+// A get of an object that somebody deletes who is not in the trace was answered 404 later: told, not hidden.
+func TestOtherCodesThanInTheTraceAreTold(t *testing.T) {
+	s := newStub(t)
+	later := one("get", "configmaps", "old", 404)
+	later.At = 1
+	_, r := replayed(t, s, traceOf(t, one("get", "configmaps", "old", 200), later), nil)
+	want := []string{"replay tuesday: 0% of get configmaps were answered with 404, 50% in the trace"}
+	if got := r.Notes(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWatchesAreHeldForTheirTimeAtAnySpeed(t *testing.T) {
+	s := newStub(t)
+	short := trace.Request{Verb: "watch", Resource: "pods", Code: 200, Took: 200 * ms, ResourceVersion: "55"}
+	named := trace.Request{At: ms, Verb: "watch", Resource: "configmaps", Namespace: "prod", FieldSelector: "metadata.name=a", Code: 200, Took: 200 * ms, InitialEvents: true}
+	l := newLoad(t, s, traceOf(t, short, named), func(l *scenario.Load) { l.Speed = 100 })
+	after := prepared(t, s, l)
+	replayUntil(t, l, "end of the watches", func() bool { return len(after()) == 2 && l.watches.live() == 0 && l.Replay().Watches.Opened == 2 })
+	for _, want := range []string{
+		"GET /api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=1",
+		"GET /api/v1/namespaces/storm-tuesday-1/configmaps?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&fieldSelector=metadata.name%3Do0&timeoutSeconds=",
+	} {
+		if !slices.ContainsFunc(after(), func(s seen) bool { return strings.HasPrefix(s.String(), want) }) {
+			t.Errorf("no %s among %v", want, after())
+		}
+	}
+	r := l.Replay()
+	if w := r.Watches; w.Due != 2 || w.Codes["200"] != 2 || w.EndedEarly != 0 || w.DueSeconds != 0.4 {
+		t.Errorf("%+v", w)
+	}
+	// From the intended start to 200 ms after it, less the time to the answer.
+	if held, slow := r.Watches.HeldSeconds, r.Watches.OpenLatency.Max; held < 0.4-2*slow-0.001 {
+		t.Errorf("held for %g s of 0.4, opened within %g s", held, slow)
+	}
+	if r.Sent != 2 || r.Due != 2 {
+		t.Errorf("%d of %d sent", r.Sent, r.Due)
+	}
+}
+
+// A watch whose length the trace does not know lasts to the end of the load, which then ends it.
+func TestWatchesEndWithTheLoad(t *testing.T) {
+	s := newStub(t)
+	l := newLoad(t, s, traceOf(t, trace.Request{Verb: "watch", Resource: "pods", Code: 200}), nil)
+	prepared(t, s, l)
+	replayUntil(t, l, "watch", func() bool { return l.watches.live() == 1 })
+	if w := l.Replay().Watches; w.Open != 0 || w.OpenMax != 1 || w.EndedEarly != 0 {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestCopiesAreUsersWithObjectsOfTheirOwn(t *testing.T) {
+	s := newStub(t)
+	second := one("get", "configmaps", "settings", 200)
+	second.At = 5 * ms
+	got, r := replayed(t, s, traceOf(t, one("get", "configmaps", "settings", 200), second), func(l *scenario.Load) { l.Copies = 3 })
+	asked := map[string]int{}
+	for _, g := range got {
+		asked[g.user+" "+g.path]++
+	}
+	for c := range 3 {
+		key := fmt.Sprintf("stormglass:tenant:tuesday-%d:a /api/v1/namespaces/storm-tuesday-%d/configmaps/o0", c, c+1)
+		if asked[key] != 2 {
+			t.Errorf("%d requests of %s, want 2: %v", asked[key], key, asked)
+		}
+	}
+	if r.Made != 3 || r.Actors != 3 || r.NotFound.Replay != 0 {
+		t.Errorf("%d objects made for %d users, 404: %+v", r.Made, r.Actors, r.NotFound)
+	}
+}
+
+func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
+	s := newStub(t)
+	first, next := one("list", "pods", "", 200), one("list", "pods", "", 200)
+	first.Limit, next.Limit, next.Paged, next.At = 10, 10, true, 100*ms
+	got, r := replayed(t, s, traceOf(t, first, next), nil)
+	if !strings.Contains(got[1].path, "&continue=token") && r.PagesRestarted != 1 { // the answer took over 100 ms
+		t.Errorf("the second page is asked for by %s", got[1])
+	}
+}
+
+// Nothing cluster-scoped is written: the write goes to a ConfigMap.
+func TestClusterScopedWritesGoToConfigMaps(t *testing.T) {
+	s := newStub(t)
+	patch := trace.Request{Verb: "patch", Resource: "nodes", Name: "worker-7", Code: 200}
+	got, r := replayed(t, s, traceOf(t, patch), nil)
+	if got[0].String() != "PATCH /api/v1/namespaces/storm-tuesday-1/configmaps/c0-o0" || r.Mapped["nodes"] != 1 || r.Made != 1 {
+		t.Errorf("%s, mapped %v, %d made", got[0], r.Mapped, r.Made)
+	}
+}
+
+// So does that of a custom resource which refuses an empty spec.
+func TestWritesOfUnknownShapeGoToConfigMaps(t *testing.T) {
+	s := newStub(t)
+	update := trace.Request{Verb: "update", Group: "example.com", Resource: "widgets", Namespace: "prod", Name: "w", Code: 200}
+	got, r := replayed(t, s, traceOf(t, update), nil)
+	if got[0].String() != "PUT /api/v1/namespaces/storm-tuesday-1/configmaps/o0" || r.Mapped["widgets.example.com"] != 1 || len(r.Refused) != 1 {
+		t.Errorf("%s, mapped %v, refused %q", got[0], r.Mapped, r.Refused)
+	}
+}
+
+func TestResourcesThatTheAPIServerLacks(t *testing.T) {
+	s := newStub(t)
+	alien := trace.Request{Verb: "list", Group: "nosuch.io", Resource: "gadgets", Code: 200}
+	tr := traceOf(t, alien, one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200), one("get", "configmaps", "a", 200))
+	err := newLoad(t, s, tr, nil).Prepare(t.Context())
+	const want = "the API server lacks resources of the trace: gadgets.nosuch.io (1 requests) (onMissing: drop leaves their requests out; they are 25% of the trace)"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	got, r := replayed(t, s, tr, func(l *scenario.Load) { l.OnMissing = "drop" })
+	if len(got) != 3 || r.LeftOut[reasonLacking] != 1 || r.Scheduled != 3 {
+		t.Errorf("%d requests, left out %v, %d scheduled", len(got), r.LeftOut, r.Scheduled)
+	}
+}
+
+func TestStreamsAndBindingsAreLeftOut(t *testing.T) {
+	s := newStub(t)
+	logs := one("get", "pods", "web-1", 200)
+	logs.Subresource = "log"
+	bind := one("create", "pods", "web-1", 201)
+	bind.Subresource = "binding"
+	_, r := replayed(t, s, traceOf(t, logs, bind, one("get", "configmaps", "a", 200)), nil)
+	if r.LeftOut[reasonStream] != 1 || r.LeftOut[reasonBinding] != 1 || r.Sent != 1 {
+		t.Errorf("left out %v, %d sent", r.LeftOut, r.Sent)
+	}
+	err := newLoad(t, s, traceOf(t, logs), nil).Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "nothing of the trace can be replayed here") {
+		t.Errorf("of a trace of streams alone: %v", err)
+	}
+}
+
+// Leases are updated with their version, which no update may leave out.
+func TestUpdatesOfLeasesNameTheirVersion(t *testing.T) {
+	s := newStub(t)
+	first, second := renew(0), renew(500*ms)
+	got, _ := replayed(t, s, traceOf(t, first, second), nil)
+	for i, g := range got {
+		if !strings.Contains(g.body, `"resourceVersion":"1`) {
+			t.Errorf("update %d names no version: %s", i, g.body)
+		}
+	}
+	if got[0].body == got[1].body {
+		t.Error("both updates are the same: nothing would be written")
+	}
+}
+
+// Of a phase that ends before the trace, what was due by then is compared.
+func TestReplayThatEndsBeforeItsTraceIsComparedWithWhatWasDue(t *testing.T) {
+	s := newStub(t)
+	hour := one("get", "configmaps", "a", 200)
+	hour.At = trace.Micros(time.Hour / time.Microsecond)
+	l := newLoad(t, s, traceOf(t, one("get", "configmaps", "a", 200), hour), nil)
+	after := prepared(t, s, l)
+	replayUntil(t, l, "first request", func() bool { return len(after()) == 1 })
+	if r := l.Replay(); r.Scheduled != 2 || r.Due != 1 || r.Sent != 1 || *r.RateError != 0 || r.DispersionError != nil {
+		t.Errorf("%+v", r)
+	}
+}

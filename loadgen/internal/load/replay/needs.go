@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Needs are the permissions that the replay of a trace needs, of its users and of the load itself, which makes
+// objects and lists the cluster's own. namespaced are the resources that the cluster has, as "deployments.apps",
+// with whether they are in namespaces.
+func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
+	var all []object.Need
+	seen := map[object.Need]bool{}
+	add := func(n object.Need) {
+		if !seen[n] {
+			seen[n] = true
+			all = append(all, n)
+		}
+	}
+	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
+		add(object.Need{Verb: verb, Resource: configMaps})
+	}
+	across := make([]bool, len(t.Shapes)) // some request of the shape is of all namespaces
+	for _, e := range t.Entries {
+		across[e.Shape] = across[e.Shape] || e.Namespace == trace.None
+	}
+	for i, s := range t.Shapes {
+		in, known := namespaced[s.GroupResource()]
+		fate, _ := fateOf(s, facts{lacking: !known, namespaced: in})
+		if fate != asTraced {
+			continue
+		}
+		cluster := across[i] || !in
+		resource := s.Resource
+		if s.Subresource != "" {
+			resource += "/" + s.Subresource
+		}
+		add(object.Need{Verb: s.Verb, Group: s.Group, Resource: resource, Cluster: cluster})
+		switch {
+		case scenario.IsReview(s.GroupResource()):
+		case in: // made beforehand, tried
+			add(object.Need{Verb: "create", Group: s.Group, Resource: s.Resource})
+		case s.Verb == "get": // the cluster's own are listed
+			add(object.Need{Verb: "list", Group: s.Group, Resource: s.Resource, Cluster: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b object.Need) int { return compareNeeds(a, b) })
+	return all
+}
+
+func compareNeeds(a, b object.Need) int {
+	return slices.Compare([]string{a.Group, a.Resource, a.Verb}, []string{b.Group, b.Resource, b.Verb})
+}

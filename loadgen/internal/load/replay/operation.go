@@ -1,0 +1,212 @@
+package replay
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// operation fills in the requests of a plan, for the engine of package request.
+type operation struct {
+	*plan
+	ledger    *ledger
+	templates *request.Templates
+	headers   []*request.Template // by actor, copy and class; nil: not used
+	prepare   func(context.Context) error
+
+	versions []atomic.Uint64   // by object and copy: the newest seen, where updates name it
+	newest   atomic.Uint64     // of any answer: where watches begin
+	pages    map[pageKey]*page // of lists that have next pages in the trace
+	mu       sync.Mutex
+	seconds  bins                 // requests that were taken up, under mu
+	now      func() time.Duration // since the load's start
+	unset    atomic.Int64         // exact versions that were left out
+	restarts atomic.Int64         // pages without a token: the first page was asked for
+}
+
+// pageKey names the lists whose pages belong together.
+type pageKey struct {
+	chain, actor, namespace, object int32
+	copy                            int16
+}
+
+// page holds the token of the next page.
+type page struct {
+	mu    sync.Mutex
+	token []byte
+}
+
+// state is that of a request under way.
+type state struct {
+	answer  object.Answer
+	arrival Arrival
+	page    *page
+}
+
+var _ request.Operation = (*operation)(nil)
+
+// Kinds are the verbs and resources of the trace.
+func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
+
+// Prepare asks what the cluster has and makes the objects.
+func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
+
+// Background renews the identity.
+func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
+
+// KindOf is that of arrival n.
+func (o *operation) KindOf(n int64) int {
+	return o.actions[o.trace.Entries[o.sent[n].Entry].Shape].kind
+}
+
+// Next fills in arrival n.
+func (o *operation) Next(n int64, r *request.Request) bool {
+	st, ok := r.State.(*state)
+	if !ok {
+		st = &state{}
+		r.State = st
+	}
+	a := o.sent[n]
+	e := &o.trace.Entries[a.Entry]
+	act := &o.actions[e.Shape]
+	st.arrival, st.page = a, o.pageOf(act, e, a)
+	st.answer.Begin(o.classes[act.class].gzip)
+	var queried bool
+	r.Path, queried = o.appendPath(append(r.Path[:0], o.templates.Prefix()...), a, n)
+	r.Path = o.appendVersion(r.Path, queried, act, st.page)
+	var version uint64
+	if act.versioned && e.Object != trace.None {
+		version = o.versions[o.object(e, a)].Load()
+	}
+	r.Body = o.appendBody(r.Body[:0], a, n, version)
+	r.Template = o.header(e, a, act).Load()
+	o.count(o.now())
+	o.ledger.sent(act.kind, e, a)
+	return true
+}
+
+// count counts a request that is taken up.
+func (o *operation) count(at time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seconds.add(at)
+}
+
+// whole are the requests by second.
+func (o *operation) whole(seconds int) []int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seconds.whole(seconds)
+}
+
+// appendVersion appends the resourceVersion of a read, or the token of a list's next page.
+func (o *operation) appendVersion(b []byte, queried bool, act *action, p *page) []byte {
+	s := &act.shape
+	if s.Paged {
+		if token := p.take(); len(token) > 0 {
+			return append(appendParameter(b, &queried, "continue="), url.QueryEscape(string(token))...)
+		}
+		o.restarts.Add(1)
+	}
+	switch {
+	case s.ResourceVersion == "0" && !s.Writes():
+		b = appendParameter(b, &queried, "resourceVersion=0")
+	case s.ResourceVersion == trace.Exact && s.Verb == "watch":
+		if newest := o.newest.Load(); newest > 0 && !s.InitialEvents {
+			b = strconv.AppendUint(appendParameter(b, &queried, "resourceVersion="), newest, 10)
+		}
+	case s.ResourceVersion == trace.Exact:
+		o.unset.Add(1)
+	}
+	return b
+}
+
+func (p *page) take() []byte {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]byte(nil), p.token...)
+}
+
+// pageOf is where the token of a list is kept, nil if the trace has no next page of it.
+func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
+	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
+		return nil
+	}
+	return o.pages[pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}]
+}
+
+// keepPages makes room for the tokens of all lists with next pages.
+func (o *operation) keepPages() {
+	o.pages = map[pageKey]*page{}
+	for _, a := range o.sent {
+		e := &o.trace.Entries[a.Entry]
+		if act := &o.actions[e.Shape]; act.shape.Paged {
+			key := pageKey{act.chain, e.Actor, e.Namespace, e.Object, a.Copy}
+			if o.pages[key] == nil {
+				o.pages[key] = &page{}
+			}
+		}
+	}
+}
+
+// object is the index of an entry's object in versions.
+func (o *operation) object(e *trace.Entry, a Arrival) int {
+	return int(e.Object)*o.options.Copies + int(a.Copy)
+}
+
+// header is the template of an arrival.
+func (o *operation) header(e *trace.Entry, a Arrival, act *action) *request.Template {
+	return o.headers[o.headerIndex(e, a, act)]
+}
+
+func (o *operation) headerIndex(e *trace.Entry, a Arrival, act *action) int {
+	return (int(e.Actor)*o.options.Copies+int(a.Copy))*len(o.classes) + act.class
+}
+
+// Data reads a piece of a 2xx answer.
+func (o *operation) Data(r *request.Request, status int, p []byte) error {
+	if !load.Outcome(status).Success() {
+		return nil
+	}
+	return r.State.(*state).answer.Data(p)
+}
+
+// Done keeps what later requests need of the answer.
+func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
+	st := r.State.(*state)
+	a := st.arrival
+	e := &o.trace.Entries[a.Entry]
+	act := &o.actions[e.Shape]
+	o.ledger.ended(act.kind, e, a, outcome)
+	if !outcome.Success() {
+		return false
+	}
+	version := st.answer.Version()
+	raise(&o.newest, version)
+	if act.versioned && e.Object != trace.None && !act.shape.Collective() {
+		raise(&o.versions[o.object(e, a)], version)
+	}
+	if p := st.page; p != nil {
+		p.mu.Lock()
+		p.token = append(p.token[:0], st.answer.Token()...)
+		p.mu.Unlock()
+	}
+	return false
+}
+
+// raise sets a number to a larger one.
+func raise(number *atomic.Uint64, to uint64) {
+	for old := number.Load(); to > old && !number.CompareAndSwap(old, to); old = number.Load() {
+	}
+}

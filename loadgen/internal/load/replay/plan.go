@@ -1,0 +1,279 @@
+package replay
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// action is how the requests of one shape are sent.
+type action struct {
+	shape trace.Shape
+	fate  fate
+	why   string // they are left out; "": they are not
+	kind  int    // index of plan.kinds
+
+	resource  *object.Resource // that of requests, ConfigMaps for asConfigMap
+	template  *object.Template // of writes
+	versioned bool             // updates name the object's version
+	class     int              // index of plan.classes
+	names     []string         // of the cluster's own objects, for reads of cluster-scoped ones
+	query     string           // the part that all requests have
+	chain     int32            // of the lists whose pages belong together: the shape of the first page
+}
+
+// class is what the headers of requests have in common beside their user.
+type class struct {
+	method, contentType string
+	gzip                bool
+}
+
+const (
+	jsonType  = "application/json"
+	mergeType = "application/merge-patch+json"
+	applyType = "application/apply-patch+yaml"
+	jsonPatch = "application/json-patch+json"
+	strategic = "application/strategic-merge-patch+json"
+)
+
+// classOf is that of a shape's requests.
+func classOf(s trace.Shape, custom bool) class {
+	switch s.Verb {
+	case "create":
+		return class{method: http.MethodPost, contentType: jsonType}
+	case "update":
+		return class{method: http.MethodPut, contentType: jsonType}
+	case "patch":
+		return class{method: http.MethodPatch, contentType: patchType(s.PatchType, custom)}
+	case "delete", "deletecollection":
+		return class{method: http.MethodDelete}
+	}
+	// Tokens are to be read, and events as they come.
+	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
+}
+
+// patchType is the content type of a patch: that of the trace in JSON, a merge patch where it is not known or the
+// resource does not take it.
+func patchType(traced string, custom bool) string {
+	switch {
+	case strings.Contains(traced, "apply-patch"):
+		return applyType
+	case strings.Contains(traced, "json-patch"):
+		return jsonPatch
+	case strings.Contains(traced, "strategic") && !custom:
+		return strategic
+	}
+	return mergeType
+}
+
+// queryOf is the part of the query that all requests of a shape have, without names, versions and tokens.
+func queryOf(s trace.Shape) string {
+	var parts []string
+	if s.Limit > 0 {
+		parts = append(parts, "limit="+strconv.FormatInt(s.Limit, 10))
+	}
+	if s.LabelSelector != "" {
+		parts = append(parts, "labelSelector="+url.QueryEscape(s.LabelSelector))
+	}
+	if s.DryRun {
+		parts = append(parts, "dryRun=All")
+	}
+	if s.Verb == "patch" && patchType(s.PatchType, false) == applyType {
+		parts = append(parts, "fieldManager=stormglass", "force=true")
+	}
+	if s.Verb == "watch" {
+		parts = append(parts, "watch=true", "allowWatchBookmarks=true")
+		if s.InitialEvents {
+			parts = append(parts, "sendInitialEvents=true", "resourceVersionMatch=NotOlderThan")
+		}
+	}
+	return strings.Join(parts, "&")
+}
+
+// chains gives each list the shape of the list whose next pages it may be: the same but for the page.
+func chains(shapes []trace.Shape) []int32 {
+	of := map[trace.Shape]int32{}
+	all := make([]int32, len(shapes))
+	for i, s := range shapes {
+		s.Paged, s.ResourceVersion = false, ""
+		first, ok := of[s]
+		if !ok {
+			first, of[s] = int32(i), int32(i)
+		}
+		all[i] = first
+	}
+	return all
+}
+
+// plan is a replay made ready: actions by shape, and the schedule.
+type plan struct {
+	trace    *trace.Trace
+	options  Options
+	actions  []action
+	kinds    []request.Kind // of requests, then of watches
+	requests int            // kinds of requests
+	classes  []class
+
+	namespaces []string // of the run: by copy and the trace's namespace, and one for what is in none
+	all        []Arrival
+	sent       []Arrival // all without watches
+	watches    []Arrival
+
+	leftOut map[string]int64 // requests of the trace, by reason
+	mapped  map[string]int64 // to ConfigMaps, by resource
+	refused []string         // why resources were mapped
+}
+
+// newPlan makes the kinds, which are known before anything is asked.
+func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
+	p := &plan{trace: t, options: o, namespaces: namespaces, leftOut: map[string]int64{}, mapped: map[string]int64{}}
+	known := map[request.Kind]int{}
+	for _, watches := range []bool{false, true} {
+		for _, s := range t.Shapes {
+			k := request.Kind{Verb: s.Verb, Resource: s.Kind()}
+			if _, ok := known[k]; !ok && (s.Verb == "watch") == watches {
+				known[k] = len(p.kinds)
+				p.kinds = append(p.kinds, k)
+			}
+		}
+		if !watches {
+			p.requests = len(p.kinds)
+		}
+	}
+	of := chains(t.Shapes)
+	for i, s := range t.Shapes {
+		p.actions = append(p.actions, action{
+			shape: s, kind: known[request.Kind{Verb: s.Verb, Resource: s.Kind()}], query: queryOf(s), chain: of[i],
+		})
+	}
+	return p
+}
+
+// Namespaces is how many namespaces a replay works in: one for each copy of the trace's, and one for what is in none.
+func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
+
+// namespace is the run's of a trace's namespace; "" for none.
+func (p *plan) namespace(of int32, copy int16) string {
+	if of == trace.None {
+		return ""
+	}
+	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
+}
+
+// name is that of an entry's object, or of a new one for a create that has none.
+func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
+	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
+	if e.Object == trace.None {
+		name.Stem, name.Number = "n", n
+	}
+	if act.fate == asConfigMap && name.Namespace == "" {
+		name.Namespace = p.namespaces[len(p.namespaces)-1]
+		name.Stem = fmt.Sprintf("c%d-%s", a.Copy, name.Stem)
+	}
+	return name
+}
+
+// absentName is that of no object.
+const absentName = "stormglass-none"
+
+// appendPath appends the path of arrival n with its query, but for versions and tokens, and reports whether there is
+// a query.
+func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
+	e := &p.trace.Entries[a.Entry]
+	act := &p.actions[e.Shape]
+	s := &act.shape
+	b = act.resource.AppendCollection(b, p.name(a, e, act, n).Namespace)
+	named := e.Object != trace.None && s.Verb != "create" || s.Verb == "create" && s.Subresource != ""
+	collective := s.Collective()
+	if named && !collective {
+		b = p.appendName(append(b, '/'), a, e, act, n)
+		if s.Subresource != "" && act.fate == asTraced {
+			b = append(append(b, '/'), s.Subresource...)
+		}
+	}
+	if act.query != "" {
+		b, queried = append(append(b, '?'), act.query...), true
+	}
+	if selector := s.FieldSelector; collective && (selector != "" || e.Object != trace.None) {
+		b = appendParameter(b, &queried, "fieldSelector=")
+		if e.Object != trace.None {
+			b = p.appendName(append(b, "metadata.name%3D"...), a, e, act, n)
+			if selector != "" {
+				b = append(b, "%2C"...)
+			}
+		}
+		b = append(b, url.QueryEscape(selector)...)
+	}
+	return b, queried
+}
+
+// appendName appends the name of an entry's object. Cluster-scoped reads are of the cluster's own objects.
+func (p *plan) appendName(b []byte, a Arrival, e *trace.Entry, act *action, n int64) []byte {
+	if act.fate == asTraced && !act.resource.Namespaced() {
+		if e.Code == http.StatusNotFound || len(act.names) == 0 {
+			return append(b, absentName...)
+		}
+		return append(b, act.names[int(e.Object)%len(act.names)]...)
+	}
+	name := p.name(a, e, act, n)
+	return strconv.AppendInt(append(b, name.Stem...), name.Number, 10)
+}
+
+// appendParameter appends the beginning of a parameter.
+func appendParameter(b []byte, queried *bool, parameter string) []byte {
+	sign := byte('&')
+	if !*queried {
+		sign, *queried = '?', true
+	}
+	return append(append(b, sign), parameter...)
+}
+
+// appendBody appends the body of a write; there may be none.
+func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
+	e := &p.trace.Entries[a.Entry]
+	act := &p.actions[e.Shape]
+	if act.template == nil && !act.shape.Writes() || act.shape.Verb == "delete" || act.shape.Verb == "deletecollection" {
+		return b
+	}
+	name := p.name(a, e, act, n)
+	if act.fate == asTraced {
+		if fixed := fixedBody(act.shape, act.resource.APIVersion(), name.Namespace, name.Stem+strconv.FormatInt(name.Number, 10)); fixed != "" {
+			return append(b, fixed...)
+		}
+	}
+	size := int(e.Size)
+	if size == 0 {
+		size = defaultSize
+	}
+	refused := e.Code == http.StatusConflict // it named an old version, and is to be refused again
+	switch class := &p.classes[act.class]; {
+	case act.shape.Verb == "create":
+		return act.template.Append(b, name, size, n+1, 0)
+	case act.shape.Verb == "update" && refused:
+		return act.template.Append(b, name, size, n+1, 1)
+	case act.shape.Verb == "update":
+		return act.template.Append(b, name, size, n+1, version)
+	case class.contentType == applyType:
+		return act.template.Append(b, name, size, n+1, 0)
+	case refused && class.contentType != jsonPatch:
+		return append(b, `{"metadata":{"resourceVersion":"1"}}`...)
+	case class.contentType == jsonPatch:
+		return act.template.AppendJSONPatch(b, size, n+1)
+	}
+	return act.template.AppendMergePatch(b, size, n+1)
+}
+
+// defaultSize is the payload of bodies whose size the trace does not know, in bytes.
+const defaultSize = 1 << 10
+
+// watchTimeout asks the server to hold a watch for longer than it is open here.
+func watchTimeout(seconds float64) int64 {
+	return int64(max(seconds, listwatch.ShortestWatch.Seconds())) + 60
+}

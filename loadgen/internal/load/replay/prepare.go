@@ -1,0 +1,262 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const configMaps = "configmaps"
+
+// preparer makes a plan ready for a cluster: it asks what there is, and makes the objects.
+type preparer struct {
+	*plan
+	client *object.Client
+	load   string
+	labels map[string]string
+	drop   bool // requests for resources that the API server lacks
+	text   object.Payload
+
+	resources map[string]*object.Resource // by name and version; nil: lacking
+	templates map[string]*object.Template // by name and version
+	refusals  map[string]error            // of objects that the API server does not take
+	newest    uint64                      // the resourceVersion that was seen last
+}
+
+func (p *preparer) prepare(ctx context.Context) error {
+	for _, s := range p.trace.Shapes {
+		if err := p.find(ctx, s.GroupResource(), apiVersion(s)); err != nil {
+			return err
+		}
+	}
+	if err := p.find(ctx, configMaps, "v1"); err != nil {
+		return err
+	}
+	if err := p.lacking(); err != nil {
+		return err
+	}
+	named := namedShapes(p.trace)
+	for i := range p.actions {
+		if err := p.action(ctx, &p.actions[i], named[i]); err != nil {
+			return err
+		}
+	}
+	p.schedule()
+	var err error
+	_, p.newest, err = p.resource(configMaps, "v1").List(ctx, p.namespaces[len(p.namespaces)-1], 1)
+	return err
+}
+
+func apiVersion(s trace.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
+
+// find looks for a resource in the trace's version, then in the one that the API server prefers.
+func (p *preparer) find(ctx context.Context, name, version string) error {
+	key := name + " " + version
+	if _, known := p.resources[key]; known {
+		return nil
+	}
+	found, err := p.client.Resource(ctx, name, version)
+	if errors.As(err, new(*object.UnknownError)) {
+		found, err = p.client.Resource(ctx, name, "")
+	}
+	if errors.As(err, new(*object.UnknownError)) {
+		found, err = nil, nil
+	}
+	p.resources[key] = found
+	return err
+}
+
+func (p *preparer) resource(name, version string) *object.Resource {
+	return p.resources[name+" "+version]
+}
+
+// lacking refuses a trace of resources that the API server lacks, unless their requests are to be dropped.
+func (p *preparer) lacking() error {
+	if p.drop {
+		return nil
+	}
+	requests := map[string]int{}
+	sum := 0
+	for _, e := range p.trace.Entries {
+		s := &p.trace.Shapes[e.Shape]
+		if p.resource(s.GroupResource(), apiVersion(*s)) == nil {
+			requests[s.GroupResource()]++
+			sum++
+		}
+	}
+	if sum == 0 {
+		return nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(requests)) {
+		names = append(names, fmt.Sprintf("%s (%d requests)", name, requests[name]))
+	}
+	return fmt.Errorf("the API server lacks resources of the trace: %s (onMissing: drop leaves their requests out; they are %.3g%% of the trace)",
+		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
+}
+
+// action decides what becomes of a shape's requests, of which some name an object.
+func (p *preparer) action(ctx context.Context, act *action, named bool) error {
+	s := act.shape
+	name, version := s.GroupResource(), apiVersion(s)
+	act.resource = p.resource(name, version)
+	f := facts{lacking: act.resource == nil}
+	if act.resource != nil {
+		f.namespaced = act.resource.Namespaced()
+	}
+	act.fate, act.why = fateOf(s, f)
+	if act.fate == asTraced && act.resource.Namespaced() && !scenario.IsReview(name) && (s.Writes() || named) {
+		refusal, err := p.try(ctx, name, version)
+		if err != nil {
+			return err
+		}
+		f.refuses = refusal != nil
+		act.fate, act.why = fateOf(s, f)
+	}
+	if act.fate == asConfigMap {
+		name, version = configMaps, "v1"
+		act.resource = p.resource(name, version)
+		if refusal, err := p.try(ctx, name, version); err != nil || refusal != nil {
+			return errors.Join(err, refusal)
+		}
+	}
+	act.template = p.templates[name+" "+version]
+	act.versioned = versioned(name)
+	_, known := manifestOf(name)
+	class := classOf(s, !known && !slices.Contains(scenario.Manifests, name))
+	if act.class = slices.Index(p.classes, class); act.class < 0 {
+		act.class = len(p.classes)
+		p.classes = append(p.classes, class)
+	}
+	if act.fate == asTraced && !s.Writes() && !act.resource.Namespaced() && named {
+		var err error
+		act.names, _, err = act.resource.List(ctx, "", mostNames)
+		return err
+	}
+	return nil
+}
+
+// mostNames bounds the cluster's own objects that reads of cluster-scoped ones are of.
+const mostNames = 500
+
+// namedShapes are the shapes of which some request names an object.
+func namedShapes(t *trace.Trace) []bool {
+	named := make([]bool, len(t.Shapes))
+	for _, e := range t.Entries {
+		named[e.Shape] = named[e.Shape] || e.Object != trace.None
+	}
+	return named
+}
+
+// try makes the template of a resource and finds out by a dry run whether the API server takes its objects.
+func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
+	key := name + " " + version
+	if p.templates[key] != nil {
+		return p.refusals[key], nil
+	}
+	r := p.resources[key]
+	rest, _ := manifestOf(name)
+	t, err := r.Template(rest, p.labels, p.load, p.text)
+	if err != nil {
+		return nil, err
+	}
+	p.templates[key] = t
+	ns := p.namespaces[0]
+	made, err := r.Create(ctx, ns, t.Append(nil, object.Name{Namespace: ns, Stem: "try", Number: 0}, defaultSize, 0, 0), true)
+	if err != nil {
+		return nil, fmt.Errorf("try to create %s: %w", name, err)
+	}
+	p.refusals[key] = made.Refusal
+	if made.Refusal != nil {
+		p.refused = append(p.refused, made.Refusal.Error())
+	}
+	return made.Refusal, nil
+}
+
+// schedule makes the arrivals of what is not left out.
+func (p *preparer) schedule() {
+	for _, e := range p.trace.Entries {
+		switch act := &p.actions[e.Shape]; act.fate {
+		case leftOut:
+			p.leftOut[act.why]++
+		case asConfigMap:
+			p.mapped[act.shape.Kind()]++
+		}
+	}
+	p.all = Schedule(p.trace, p.options, func(i int) bool { return p.actions[p.trace.Entries[i].Shape].fate != leftOut })
+	for _, a := range p.all {
+		if p.trace.Shapes[p.trace.Entries[a.Entry].Shape].Verb == "watch" {
+			p.watches = append(p.watches, a)
+		} else {
+			p.sent = append(p.sent, a)
+		}
+	}
+}
+
+// touches reports whether requests of a shape are of objects that the replay makes. The cluster's own are only read, as
+// are objects that the API server does not take.
+func (p *preparer) touches(act *action) bool {
+	if act.fate == leftOut {
+		return false
+	}
+	refused := p.refusals[act.shape.GroupResource()+" "+apiVersion(act.shape)] != nil
+	return act.shape.Writes() || act.resource.Namespaced() && !refused
+}
+
+// make makes the objects that have to be there, and learns their versions.
+func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
+	made := Beforehand(p.trace, p.all, p.options.Copies, func(entry int32) bool {
+		return p.touches(&p.actions[p.trace.Entries[entry].Shape])
+	})
+	first := map[int32]int32{} // an entry of each object
+	for i, e := range p.trace.Entries {
+		if _, ok := first[e.Object]; !ok && e.Object != trace.None && p.touches(&p.actions[e.Shape]) {
+			first[e.Object] = int32(i)
+		}
+	}
+	if err := p.tryPods(ctx); err != nil {
+		return 0, err
+	}
+	return len(made), load.Parallel(ctx, len(made), func(ctx context.Context, i int) error {
+		m := made[i]
+		e := &p.trace.Entries[first[m.Object]]
+		act := &p.actions[e.Shape]
+		name, template := p.name(Arrival{Entry: first[m.Object], Copy: m.Copy}, e, act, 0), act.template
+		size := int(m.Size)
+		if size == 0 {
+			size = defaultSize
+		}
+		answer, err := act.resource.Create(ctx, name.Namespace, template.Append(nil, name, size, 0, 0), false)
+		switch {
+		case err != nil:
+			return fmt.Errorf("create %s: %w", act.shape.GroupResource(), err)
+		case answer.Refusal != nil && answer.Status != http.StatusConflict: // an earlier answer was lost
+			return answer.Refusal
+		}
+		learn(m.Object, m.Copy, answer.Version)
+		return nil
+	})
+}
+
+// tryPods waits until pods are accepted in each namespace in which the trace creates some.
+func (p *preparer) tryPods(ctx context.Context) error {
+	template := p.templates["pods v1"]
+	if template == nil {
+		return nil
+	}
+	r := p.resource("pods", "v1")
+	return load.Parallel(ctx, len(p.namespaces)-1, func(ctx context.Context, i int) error {
+		ns := p.namespaces[i]
+		answer, err := r.Create(ctx, ns, template.Append(nil, object.Name{Namespace: ns, Stem: "try", Number: 0}, defaultSize, 0, 0), true)
+		return errors.Join(err, answer.Refusal)
+	})
+}

@@ -1,0 +1,140 @@
+package replay
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Replay is what was sent of the trace so far. It is final after Run.
+func (r *Load) Replay() result.Replay {
+	r.mu.Lock()
+	ran := r.ran
+	r.mu.Unlock()
+	if ran == 0 && r.start.Load() != 0 {
+		ran = r.now()
+	}
+	o := r.op
+	codes := map[[2]string]map[string]int64{}
+	var offered int64
+	for _, phase := range r.Requests.Results() {
+		for _, seen := range phase {
+			offered += seen.Offered
+			key := [2]string{seen.Verb, seen.Resource}
+			if codes[key] == nil {
+				codes[key] = map[string]int64{}
+			}
+			for code, n := range seen.Outcomes {
+				codes[key][code] += n
+			}
+		}
+	}
+	due := o.sent[:min(offered, int64(len(o.sent)))]
+	watches := r.watches.result(ran)
+	dueWatches := o.watches[:min(watches.Due, int64(len(o.watches)))]
+
+	all := result.Replay{
+		Load: r.load.Name, Speed: o.options.Speed, Copies: o.options.Copies, Actors: len(o.trace.Actors) * o.options.Copies,
+		Seconds: ran.Seconds(), Scheduled: int64(len(o.all)), Watches: watches, Made: int64(r.made),
+		LeftOut: o.leftOut, Mapped: o.mapped, Refused: o.refused, VersionsUnset: o.unset.Load(), PagesRestarted: o.restarts.Load(),
+	}
+	kinds := o.tally(due, dueWatches)
+	groups := make([]count, len(o.ledger.counts))
+	for _, some := range [][]Arrival{due, dueWatches} {
+		for _, a := range some {
+			e := &o.trace.Entries[a.Entry]
+			groups[o.ledger.index(o.actions[e.Shape].kind, e.Actor, a.Copy)].due++
+		}
+	}
+	for i := range groups {
+		groups[i].sent = o.ledger.counts[i].Load()
+		kind, _, _ := o.ledger.group(i)
+		kinds[kind].Sent += groups[i].sent
+		all.Due, all.Sent = all.Due+groups[i].due, all.Sent+groups[i].sent
+	}
+	if worst, of := rateError(groups); of >= 0 {
+		kind, actor, copy := o.ledger.group(of)
+		all.RateError = &worst
+		all.RateErrorOf = fmt.Sprintf("%s %s by %s", o.kinds[kind].Verb, o.kinds[kind].Resource, r.load.ActorUser(o.trace.Actors[actor], copy))
+	}
+	for i, k := range o.kinds {
+		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // those of watches are in Watches
+			kinds[i].Codes = map[string]int64{}
+		}
+	}
+	all.Kinds = slices.DeleteFunc(kinds, func(k result.ReplayKind) bool { return k.Due == 0 })
+	all.NotFound, all.Conflicts = result.ShareOf(all.Kinds, http.StatusNotFound), result.ShareOf(all.Kinds, http.StatusConflict)
+	r.disperse(&all, ran, due, dueWatches)
+	return all
+}
+
+// tally counts what was due, by kind, with the codes that it had in the trace.
+func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
+	kinds := make([]result.ReplayKind, len(p.kinds))
+	for i, k := range p.kinds {
+		kinds[i] = result.ReplayKind{Verb: k.Verb, Resource: k.Resource, TraceCodes: map[string]int64{}}
+	}
+	for _, some := range all {
+		for _, a := range some {
+			e := &p.trace.Entries[a.Entry]
+			k := &kinds[p.actions[e.Shape].kind]
+			k.Due++
+			if e.Code != 0 {
+				k.TraceCodes[strconv.Itoa(int(e.Code))]++
+			}
+		}
+	}
+	return kinds
+}
+
+// disperse compares the arrivals by second, of whole seconds, once there are enough of them.
+func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival) {
+	seconds := int(ran / time.Second)
+	if seconds < leastSeconds {
+		return
+	}
+	var intended bins
+	for _, some := range due {
+		for _, a := range some {
+			intended.add(a.At)
+		}
+	}
+	sent := r.op.whole(seconds)
+	for i, n := range r.watches.seconds(seconds) {
+		sent[i] += n
+	}
+	all.DispersionDue, all.DispersionSent = dispersion(intended.whole(seconds)), dispersion(sent)
+	e := dispersionError(all.DispersionDue, all.DispersionSent)
+	all.DispersionError = &e
+}
+
+// result is what became of the watches, of a load that ran for that time.
+func (w *watches) result(ran time.Duration) result.ReplayWatches {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := w.counts
+	c.Codes = map[string]int64{}
+	for code, n := range w.counts.Codes {
+		c.Codes[code] = n
+	}
+	c.OpenLatency = w.opened.Latency()
+	for _, a := range w.op.watches[:c.Due] {
+		length := w.op.trace.Entries[a.Entry].Took.D()
+		if left := ran - a.At; length == 0 || length > left {
+			length = left
+		}
+		c.DueSeconds += max(length, 0).Seconds()
+	}
+	return c
+}
+
+// seconds are the watches that were opened, by second.
+func (w *watches) seconds(n int) []int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bins.whole(n)
+}

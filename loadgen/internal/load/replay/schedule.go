@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+)
+
+// Options of a replay.
+type Options struct {
+	// Name is that of the load; with Seed it draws the shifts of copies.
+	Name string
+	Seed int64
+	// Speed divides the times of requests, over 0.
+	Speed float64
+	// Copies of each actor, at least 1.
+	Copies int
+}
+
+// Arrival is one request of the schedule.
+type Arrival struct {
+	At    time.Duration
+	Entry int32
+	Copy  int16
+}
+
+// Schedule returns the arrivals of a replay in the order of their times. Entries that keep is false for are left out.
+//
+// A request of the trace comes at its time divided by the speed. Renewals of leases keep their intervals: they come at
+// their own times, as many as fit, and from the beginning again where the trace is too short for a slow replay.
+// Copy 0 is the trace. Each further copy of an actor is shifted by a time drawn evenly from the trace's length at
+// that speed, and goes on at the beginning where it passes the end; actors that work on the same objects, of which
+// some are written, are shifted together, so that what one creates is there when the other reads it.
+func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
+	period := compress(t.Last()+1, o.Speed)
+	shifts := drawShifts(together(t), o, period)
+	var all []Arrival
+	for i := range t.Entries {
+		if keep != nil && !keep(i) {
+			continue
+		}
+		e := &t.Entries[i]
+		for at := range timesOf(t, e, o.Speed, period) {
+			for c := range o.Copies {
+				shifted := at + shifts[c][e.Actor]
+				if shifted >= period {
+					shifted -= period
+				}
+				all = append(all, Arrival{shifted, int32(i), int16(c)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Arrival) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Copy, b.Copy))
+	})
+	return all
+}
+
+// compress divides a time of the trace by the speed.
+func compress(at trace.Micros, speed float64) time.Duration {
+	return time.Duration(float64(at.D()) / speed)
+}
+
+// timesOf are the times of an entry: one, but for renewals of leases.
+func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
+	return func(yield func(time.Duration) bool) {
+		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
+			yield(compress(e.At, speed))
+			return
+		}
+		for at := e.At.D(); at < period && yield(at); at += (t.Last() + 1).D() {
+		}
+	}
+}
+
+// drawShifts returns the shift of each actor by copy. Copy 0 has none; actors of one group have the same.
+func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration {
+	h := fnv.New64a()
+	h.Write([]byte("shift of " + o.Name)) // never fails
+	draw := rand.New(rand.NewPCG(uint64(o.Seed), h.Sum64()))
+	shifts := make([][]time.Duration, o.Copies)
+	for c := range shifts {
+		shifts[c] = make([]time.Duration, len(groups))
+		of := map[int]time.Duration{}
+		for actor, group := range groups {
+			shift, drawn := of[group]
+			if !drawn && c > 0 {
+				shift = time.Duration(draw.Int64N(int64(period)))
+				of[group] = shift
+			}
+			shifts[c][actor] = shift
+		}
+	}
+	return shifts
+}
+
+// together returns a group for each actor: actors that name the same object, where one of them writes it, are in one.
+func together(t *trace.Trace) []int {
+	parent := make([]int, len(t.Actors))
+	for i := range parent {
+		parent[i] = i
+	}
+	var root func(int) int
+	root = func(i int) int {
+		if parent[i] != i {
+			parent[i] = root(parent[i])
+		}
+		return parent[i]
+	}
+	written := make([]bool, len(t.Objects))
+	for _, e := range t.Entries {
+		if s := &t.Shapes[e.Shape]; e.Object != trace.None && s.Writes() {
+			written[e.Object] = true
+		}
+	}
+	first := make([]int32, len(t.Objects)) // the first actor that names the object, plus 1
+	for _, e := range t.Entries {
+		if e.Object == trace.None || !written[e.Object] {
+			continue
+		}
+		if first[e.Object] == 0 {
+			first[e.Object] = e.Actor + 1
+			continue
+		}
+		a, b := root(int(first[e.Object]-1)), root(int(e.Actor))
+		parent[max(a, b)] = min(a, b)
+	}
+	for i := range parent {
+		parent[i] = root(i)
+	}
+	return parent
+}
+
+// pacer gives the arrivals of a schedule to the engine. It is filled before the load runs.
+type pacer struct{ arrivals []Arrival }
+
+// At is the time of arrival n.
+func (p *pacer) At(n int64) time.Duration {
+	if n >= int64(len(p.arrivals)) {
+		return arrival.Never
+	}
+	return p.arrivals[n].At
+}
+
+// Due is how many arrivals come within that time.
+func (p *pacer) Due(elapsed time.Duration) int64 {
+	return int64(sort.Search(len(p.arrivals), func(i int) bool { return p.arrivals[i].At > elapsed }))
+}

@@ -1,0 +1,212 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// errHeld ends a watch that was open as long as in the trace.
+var errHeld = errors.New("held to its end")
+
+// watches opens the trace's watches at their times and holds each for as long as it was open there: a watch's length
+// is its client's own, which no speed changes. One whose length is not known stays open to the end of the load.
+type watches struct {
+	op      *operation
+	pool    *h2conn.Pool
+	timeout time.Duration
+
+	mu     sync.Mutex
+	open   map[*held]bool // under way
+	ended  bool
+	counts result.ReplayWatches
+	bins   bins
+	opened *latency.Histogram
+	last   sync.WaitGroup // of streams
+}
+
+// held is one watch: the handler of its stream.
+type held struct {
+	set      *watches
+	arrival  Arrival
+	length   time.Duration // 0: to the end of the load
+	stream   h2conn.Stream
+	timer    *time.Timer // to the answer, then to the end
+	status   int
+	up       bool          // it was answered with 200; under set.mu
+	answered time.Duration // when, since the load's start
+	events   int64
+	bytes    int64
+}
+
+func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watches {
+	return &watches{op: op, pool: pool, timeout: timeout, open: map[*held]bool{}, opened: latency.New(2 * timeout)}
+}
+
+// lengthOf is how long a watch is held.
+func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
+
+// run opens watches until ctx ends, then ends all and waits for them.
+func (w *watches) run(ctx context.Context) {
+	defer w.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for n, a := range w.op.watches {
+		if wait := a.At - w.op.now(); wait > 0 {
+			timer.Reset(wait)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		w.start(ctx, int64(n), a)
+	}
+	<-ctx.Done()
+}
+
+// start opens a watch in a goroutine of its own, which ends when the request is on its way.
+func (w *watches) start(ctx context.Context, n int64, a Arrival) {
+	e := &w.op.trace.Entries[a.Entry]
+	act := &w.op.actions[e.Shape]
+	h := &held{set: w, arrival: a, length: lengthOf(e)}
+	w.mu.Lock()
+	w.bins.add(w.op.now())
+	w.counts.Due++
+	w.open[h] = true
+	w.last.Add(1)
+	w.mu.Unlock()
+	w.op.ledger.sent(act.kind, e, a)
+	path, queried := w.op.appendPath([]byte(w.op.templates.Prefix()), a, n)
+	path = w.op.appendVersion(path, queried, act, nil)
+	path = strconv.AppendInt(append(path, "&timeoutSeconds="...), watchTimeout(e.Took.D().Seconds()), 10)
+	template := w.op.header(e, a, act).Load()
+	go func() {
+		opening, cancel := context.WithTimeoutCause(ctx, w.timeout, load.ErrTimeout)
+		defer cancel()
+		for {
+			conn, err := w.pool.Acquire(opening)
+			if err == nil {
+				if err = conn.TryOpen(&h.stream, template, path, nil, h); err == nil {
+					w.opening(h)
+					return
+				}
+			}
+			if !errors.Is(err, h2conn.ErrBusy) && !errors.Is(err, h2conn.ErrGoAway) || opening.Err() != nil {
+				h.End(err)
+				return
+			}
+		}
+	}()
+}
+
+// opening bounds the time to the answer of a watch that is on its way, and ends one whose load has ended.
+func (w *watches) opening(h *held) {
+	w.mu.Lock()
+	under := w.open[h] && !h.up
+	if under {
+		h.timer = time.AfterFunc(w.timeout, func() { h.stream.CancelWith(load.ErrTimeout) })
+	}
+	over := under && w.ended
+	w.mu.Unlock()
+	if over {
+		h.stream.CancelWith(h2conn.ErrClosed)
+	}
+}
+
+// Header is the answer.
+func (h *held) Header(header h2conn.Header) {
+	h.status = header.Status
+	if h.status != http.StatusOK {
+		return
+	}
+	w := h.set
+	now := w.op.now()
+	w.opened.Record(now - h.arrival.At)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h.up, h.answered = true, now
+	w.counts.Opened++
+	w.counts.Open++
+	w.counts.OpenMax = max(w.counts.OpenMax, w.counts.Open)
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if h.length > 0 {
+		h.timer = time.AfterFunc(h.arrival.At+h.length-now, func() { h.stream.CancelWith(errHeld) })
+	}
+}
+
+// Data counts events, a line each.
+func (h *held) Data(p []byte) {
+	h.bytes += int64(len(p))
+	if h.status == http.StatusOK {
+		h.events += int64(bytes.Count(p, []byte{'\n'}))
+	}
+}
+
+// End is the end of the stream.
+func (h *held) End(err error) {
+	w := h.set
+	now := w.op.now()
+	outcome := load.Outcome(h.status)
+	if h.status != http.StatusOK && err != nil {
+		outcome = load.OutcomeOf(err)
+	}
+	e := &w.op.trace.Entries[h.arrival.Entry]
+	w.op.ledger.ended(w.op.actions[e.Shape].kind, e, h.arrival, outcome)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.open[h] {
+		return
+	}
+	delete(w.open, h)
+	defer w.last.Done()
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	c := &w.counts
+	if c.Codes == nil {
+		c.Codes = map[string]int64{}
+	}
+	c.Codes[outcome.String()]++
+	c.Events += h.events
+	c.Bytes += h.bytes
+	if !h.up {
+		return
+	}
+	c.Open--
+	c.HeldSeconds += (now - h.answered).Seconds()
+	if !errors.Is(err, errHeld) && !w.ended {
+		c.EndedEarly++
+	}
+}
+
+// end ends all watches and waits for them.
+func (w *watches) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.pool.Close()
+	w.last.Wait()
+}
+
+// live is how many watches are open.
+func (w *watches) live() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return int(w.counts.Open)
+}
