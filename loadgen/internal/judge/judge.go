@@ -64,6 +64,9 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 		return res, err
 	}
 	res.Notes = append(res.Notes, rec.Notes...)
+	for _, r := range rec.Measurements.Replays {
+		res.Notes = append(res.Notes, r.Notes()...)
+	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
 		// Too short a run, or one without metrics, has no diagnosis.

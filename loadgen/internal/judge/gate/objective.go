@@ -99,6 +99,7 @@ var Objectives = sync.OnceValue(func() (all []Objective) {
 	}
 	measure := measured()
 	maps.Copy(measure, recovered())
+	maps.Copy(measure, replayed())
 	for i := range all {
 		o := &all[i]
 		o.measure = measure[o.Name]

@@ -44,7 +44,7 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 			t.Errorf("%s: the default bound %q does not fit: %v", o.Name, o.Default, err)
 		}
 	}
-	for _, measures := range []map[string]func(evidence) finding{measured(), recovered()} {
+	for _, measures := range []map[string]func(evidence) finding{measured(), recovered(), replayed()} {
 		for name := range measures {
 			if find(name) == nil {
 				t.Errorf("%s is measured, and is no objective", name)

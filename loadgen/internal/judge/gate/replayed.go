@@ -1,0 +1,48 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// replayed takes the values of the objectives of a replay's fidelity, by their names.
+func replayed() map[string]func(evidence) finding {
+	return map[string]func(evidence) finding{
+		"replay-rate-error": perReplay(func(r result.Replay) reading {
+			if r.RateError == nil {
+				return reading{missing: fmt.Sprintf("nothing of the trace of %s was due", r.Load)}
+			}
+			return reading{value: *r.RateError, detail: fmt.Sprintf("%s; %d of %d sent in all", r.RateErrorOf, r.Sent, r.Due)}
+		}),
+		"replay-dispersion-error": perReplay(func(r result.Replay) reading {
+			if r.DispersionError == nil {
+				return reading{missing: fmt.Sprintf("replay %s ran for %s, which is too short for its dispersion", r.Load, show("seconds", r.Seconds))}
+			}
+			return reading{value: *r.DispersionError, detail: fmt.Sprintf("%.3g sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
+		}),
+	}
+}
+
+// perReplay reads one value of each replay, over all phases in which it ran.
+func perReplay(read func(result.Replay) reading) func(evidence) finding {
+	return func(e evidence) finding {
+		var f finding
+		for _, load := range loadsOf(e.expects) {
+			r := reading{missing: fmt.Sprintf("replay %s did not run", load)}
+			if i := slices.IndexFunc(e.m.Replays, func(r result.Replay) bool { return r.Load == load }); i >= 0 {
+				r = read(e.m.Replays[i])
+			}
+			r.of = load
+			for _, at := range e.expects {
+				if at.load == load {
+					r.measuredIn = append(r.measuredIn, at.phase)
+					r.without(lack(at.phase, e.phases))
+				}
+			}
+			f.readings = append(f.readings, r)
+		}
+		return f
+	}
+}
