@@ -49,7 +49,7 @@ func (c *Client) Resource(ctx context.Context, name, apiVersion string) (*Resour
 func (r *Resource) Namespaced() bool { return r.found.namespaced }
 
 // Can reports whether the API server offers a verb.
-func (r *Resource) Can(verb string) bool { return r.found.can(verb) == nil }
+func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
 
 // APIVersion is the group and version that it was found in.
 func (r *Resource) APIVersion() string { return r.found.apiVersion }
