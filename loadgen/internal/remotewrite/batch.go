@@ -1,6 +1,8 @@
 package remotewrite
 
 import (
+	"encoding/binary"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -10,37 +12,59 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// batch is the content of one request.
+// batch is one write request, encoded: labels may be in a file that is closed before they
+// are sent, and as messages they take three times the memory.
 type batch struct {
-	series  []prompb.TimeSeries
+	body    []byte
 	samples int64
+	first   int64 // time of the earliest sample, in ms
 }
+
+// Size implements what the client sends.
+func (b batch) Size() int { return len(b.body) }
+
+// MarshalToSizedBuffer implements what the client sends.
+func (b batch) MarshalToSizedBuffer(into []byte) (int, error) { return copy(into, b.body), nil }
 
 // builder fills batches. The samples of a series are in order, in one batch or in
 // several after each other.
 type builder struct {
-	more map[string]string
-	full []batch
-	open batch
+	more    map[string]string
+	full    []batch
+	open    batch
+	labels  []prompb.Label // reused
+	samples []prompb.Sample
 }
 
-func (b *builder) add(own labels.Labels, points []promql.FPoint) {
-	with := prompb.FromLabels(archive.AddLabels(own, b.more), nil)
-	for i := range with { // they may be in a file that is closed before they are sent
-		with[i].Name, with[i].Value = strings.Clone(with[i].Name), strings.Clone(with[i].Value)
-	}
+// timeseriesTag begins a series in a prometheus.WriteRequest: field 1, with its length.
+const timeseriesTag = 1<<3 | 2
+
+func (b *builder) add(own labels.Labels, points []promql.FPoint) error {
+	b.labels = prompb.FromLabels(archive.AddLabels(own, b.more), b.labels)
 	for len(points) > 0 {
 		n := min(len(points), batchSamples-int(b.open.samples))
-		samples := make([]prompb.Sample, n)
-		for i, p := range points[:n] {
-			samples[i] = prompb.Sample{Timestamp: p.T, Value: p.F}
+		b.samples = b.samples[:0]
+		for _, p := range points[:n] {
+			b.samples = append(b.samples, prompb.Sample{Timestamp: p.T, Value: p.F})
 		}
+		series := prompb.TimeSeries{Labels: b.labels, Samples: b.samples}
+		size := series.Size()
+		body := binary.AppendUvarint(append(b.open.body, timeseriesTag), uint64(size))
+		body = slices.Grow(body, size)
+		body = body[:len(body)+size]
+		if _, err := series.MarshalToSizedBuffer(body[len(body)-size:]); err != nil {
+			return err
+		}
+		if b.open.samples == 0 || points[0].T < b.open.first {
+			b.open.first = points[0].T
+		}
+		b.open.body, b.open.samples = body, b.open.samples+int64(n)
 		points = points[n:]
-		b.open.series = append(b.open.series, prompb.TimeSeries{Labels: with, Samples: samples})
-		if b.open.samples += int64(n); b.open.samples == batchSamples {
+		if b.open.samples == batchSamples {
 			b.full, b.open = append(b.full, b.open), batch{}
 		}
 	}
+	return nil
 }
 
 func (b *builder) batches() []batch {

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/exp/api/remote"
-	"github.com/prometheus/prometheus/prompb"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -116,8 +115,8 @@ func (c *Client) URL() string { return c.shown }
 
 // write posts one request until it is acknowledged or refused, or ctx ends. retried is
 // told why before each retry.
-func (c *Client) write(ctx context.Context, series []prompb.TimeSeries, retried func(error)) error {
-	_, err := c.api.Write(ctx, remote.WriteV1MessageType, &prompb.WriteRequest{Timeseries: series}, remote.WithWriteRetryCallback(retried))
+func (c *Client) write(ctx context.Context, request batch, retried func(error)) error {
+	_, err := c.api.Write(ctx, remote.WriteV1MessageType, request, remote.WithWriteRetryCallback(retried))
 	return err
 }
 

@@ -151,10 +151,6 @@ func (s *Sender) flush(ctx context.Context, to int64) error {
 // are new: the recorder puts a zero before a counter's first sample.
 func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 	b := builder{more: s.o.Labels}
-	add := func(l labels.Labels, points []promql.FPoint) error {
-		b.add(l, points)
-		return nil
-	}
 	born := map[uint64]bool{}
 	old := func(l labels.Labels) bool {
 		id := l.Hash()
@@ -163,13 +159,13 @@ func (s *Sender) read(ctx context.Context, end int64) ([]batch, error) {
 		}
 		return s.known[id]
 	}
-	err := archive.StreamSome(ctx, s.o.Samples, s.done+1, end, old, add, s.o.Matchers...)
+	err := archive.StreamSome(ctx, s.o.Samples, s.done+1, end, old, b.add, s.o.Matchers...)
 	if err != nil || len(born) == 0 {
 		return b.batches(), err
 	}
 	young := func(l labels.Labels) bool { return born[l.Hash()] }
 	from := max(s.o.From.UnixMilli(), s.done-lookBack.Milliseconds())
-	if err = archive.StreamSome(ctx, s.o.Samples, from, end, young, add, s.o.Matchers...); err == nil {
+	if err = archive.StreamSome(ctx, s.o.Samples, from, end, young, b.add, s.o.Matchers...); err == nil {
 		maps.Copy(s.known, born)
 	}
 	return b.batches(), err
@@ -189,7 +185,7 @@ func (s *Sender) sendQueue(ctx context.Context) error {
 
 func (s *Sender) send(ctx context.Context, b batch) error {
 	retries := 0
-	err := s.client.write(ctx, b.series, func(why error) {
+	err := s.client.write(ctx, b, func(why error) {
 		if retries++; retries == 1 {
 			s.o.Log("remote write to %s fails and is tried again: %s", s.client.URL(), oneLine(why))
 		}
@@ -235,10 +231,7 @@ func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to
 	for _, b := range s.queue {
-		for _, series := range b.series {
-			left += int64(len(series.Samples))
-			first = min(first, series.Samples[0].Timestamp)
-		}
+		left, first = left+b.samples, min(first, b.first)
 	}
 	err := archive.Stream(ctx, s.o.Samples, s.done+1, to, func(_ labels.Labels, points []promql.FPoint) error {
 		left, first = left+int64(len(points)), min(first, points[0].T)

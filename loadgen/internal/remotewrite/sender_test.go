@@ -285,3 +285,22 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// More samples than a request holds come in several, none twice.
+func TestManyRequests(t *testing.T) {
+	rec, stub := record1(t), newReceiver(t)
+	for i := range 7000 {
+		rec.etcd.Add(fmt.Sprintf(`etcd_server_slow_apply_total{n="%d"}`, i), 1)
+	}
+	x := start(t, rec, remotewrite.Config{URL: stub.url}, long)
+	rec.scrape()
+	rec.pass(5 * time.Second)
+	rec.scrape()
+	got := x.finish()
+	want, n := rec.contents("run", "mine")
+	stub.mu.Lock()
+	defer stub.mu.Unlock()
+	if got.Sent != n || n < 14_000 || !maps.Equal(bits(stub.samples), bits(want)) {
+		t.Errorf("%+v, of %d samples; the receiver has %d series of %d", got, n, len(stub.samples), len(want))
+	}
+}
