@@ -1,0 +1,163 @@
+// Envtest starts controller-runtime's envtest and a control plane of Stormglass in turns, both from one controlplane
+// program, and prints how long each takes to start and to stop, and its memory:
+//
+//	go run . ../../bin/controlplane 5
+//
+// Memory is the proportional set size three seconds after the start: pages that processes share are counted once.
+// It is a module of its own, for controller-runtime.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// settle is how long processes are left alone before their memory is read.
+const settle = 3 * time.Second
+
+// sample is one start: seconds until it was ready, megabytes, seconds until it had stopped.
+type sample struct{ start, memory, stop float64 }
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "envtest:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: go run . CONTROLPLANE TIMES")
+	}
+	binary, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	times, err := strconv.Atoi(args[1])
+	if err != nil || times < 1 {
+		return fmt.Errorf("%s times is not once or more", args[1])
+	}
+	log.SetLogger(logr.Discard())
+	scratch, err := os.MkdirTemp("", "envtest-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if err := os.Symlink(binary, filepath.Join(scratch, name)); err != nil {
+			return err
+		}
+	}
+	var theirs, ours, shared []sample
+	for i := range times {
+		t, err := startEnvtest(scratch)
+		if err != nil {
+			return fmt.Errorf("envtest: %w", err)
+		}
+		o, s, err := startPlane(binary, filepath.Join(scratch, strconv.Itoa(i)))
+		if err != nil {
+			return fmt.Errorf("control plane: %w", err)
+		}
+		theirs, ours, shared = append(theirs, t), append(ours, o), append(shared, s)
+	}
+	show("envtest", theirs)
+	show("control plane", ours)
+	show("its etcd and kube-apiserver", shared)
+	return nil
+}
+
+// show prints medians, and the least and the largest value.
+func show(what string, all []sample) {
+	row := func(get func(sample) float64) (mid, low, high float64) {
+		var values []float64
+		for _, s := range all {
+			values = append(values, get(s))
+		}
+		slices.Sort(values)
+		return values[len(values)/2], values[0], values[len(values)-1]
+	}
+	start, least, most := row(func(s sample) float64 { return s.start })
+	memory, small, large := row(func(s sample) float64 { return s.memory })
+	stop, _, _ := row(func(s sample) float64 { return s.stop })
+	fmt.Printf("%-28s ready %5.2f s (%.2f to %.2f)   memory %3.0f MB (%.0f to %.0f)   stop %.2f s\n", what, start, least, most, memory, small, large, stop)
+}
+
+func startEnvtest(assets string) (s sample, err error) {
+	e := &envtest.Environment{BinaryAssetsDirectory: assets}
+	began := time.Now()
+	if _, err := e.Start(); err != nil {
+		return s, err
+	}
+	s.start = time.Since(began).Seconds()
+	time.Sleep(settle)
+	s.memory = childMemory()
+	began = time.Now()
+	err = e.Stop()
+	s.stop = time.Since(began).Seconds()
+	return s, err
+}
+
+// startPlane returns the sample of the whole plane, and that of its etcd and kube-apiserver.
+func startPlane(binary, dir string) (all, shared sample, err error) {
+	began := time.Now()
+	plane, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: dir, Config: &control.Config{}})
+	if err != nil {
+		return all, shared, err
+	}
+	all.start = time.Since(began).Seconds()
+	time.Sleep(settle)
+	all.memory = memory(plane.Cluster().SupervisorPID)
+	for _, c := range plane.Cluster().Components {
+		of := memory(c.PID)
+		all.memory += of
+		if c.Kind == "etcd" || c.Kind == "kube-apiserver" {
+			shared.memory += of
+			shared.start = max(shared.start, c.Started.Add(c.ReadyAfter).Sub(began).Seconds())
+		}
+	}
+	began = time.Now()
+	err = plane.Stop(context.Background())
+	all.stop = time.Since(began).Seconds()
+	shared.stop = all.stop
+	return all, shared, err
+}
+
+// childMemory is that of all child processes.
+func childMemory() float64 {
+	sum := 0.0
+	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is good
+	for _, file := range tasks {
+		text, _ := os.ReadFile(file) // of a thread that has ended: none
+		for _, pid := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				sum += memory(n)
+			}
+		}
+	}
+	return sum
+}
+
+// memory is the proportional set size of a process in megabytes, 0 of one that has ended.
+func memory(pid int) float64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "Pss:"); ok {
+			kib, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			return kib * 1024 / 1e6
+		}
+	}
+	return 0
+}
