@@ -23,7 +23,7 @@ func newRecord() *cobra.Command {
 
 docs/reference/traces.md has the format and says what is left out.`,
 	}
-	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube())
+	cmd.AddCommand(newRecordAudit(), newRecordCluster(), newRecordSimKube(), newRecordCompare())
 	return cmd
 }
 

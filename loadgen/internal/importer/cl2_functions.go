@@ -168,7 +168,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 		"IncludeFile": include, "IncludeEmbedFile": include,
 		"Lowercase": func(text string) (string, error) {
 			if strings.Contains(text, "{{") {
-				return "", fmt.Errorf("Lowercase of a name that is not known yet")
+				return "", fmt.Errorf("the function Lowercase is given a name that is not known yet")
 			}
 			return strings.ToLower(text), nil
 		},

@@ -27,7 +27,6 @@ type burner struct {
 	longest   time.Duration
 	made      []madeObjects
 	demand    need
-	objects   []*mapping // made before the first phase
 }
 
 // madeObjects are those that an object of a job makes.

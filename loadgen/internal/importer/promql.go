@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -50,7 +51,7 @@ func selectorsOf(expr string) (all [][]*labels.Matcher) {
 func metricsOf(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
-			if m.Name == labels.MetricName {
+			if m.Name == model.MetricNameLabel {
 				return strings.TrimSuffix(strings.TrimSuffix(m.Value, "_bucket"), "_total")
 			}
 		}
@@ -81,9 +82,9 @@ func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
 			switch {
-			case m.Name == labels.MetricName && strings.Contains(m.Value, ":"):
+			case m.Name == model.MetricNameLabel && strings.Contains(m.Value, ":"):
 				return m.Value + " comes from a recording rule"
-			case m.Name == labels.MetricName && slices.ContainsFunc(foreignPrefixes(), func(p string) bool { return strings.HasPrefix(m.Value, p) }):
+			case m.Name == model.MetricNameLabel && slices.ContainsFunc(foreignPrefixes(), func(p string) bool { return strings.HasPrefix(m.Value, p) }):
 				return "no component of a bundled control plane has " + m.Value
 			case slices.Contains(foreignLabels(), m.Name) && !m.Matches(""):
 				return fmt.Sprintf("the label %s is set by a Prometheus in a cluster, not by components", m.Name)
