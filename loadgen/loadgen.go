@@ -96,6 +96,8 @@ type Options struct {
 	// Overrides are the path=value settings that the scenario was read with, and
 	// WithoutGates the gates that were left out of it, for the record.
 	Overrides, WithoutGates []string
+	// WithoutHooks: its hooks were left out, for the record (Scenario.DropHooks does it).
+	WithoutHooks bool
 	// Out is the run directory, new or empty; empty means runs/TIME-NAME.
 	Out string
 	// Kubeconfig names a user's cluster. Without it and Plane a control plane is started for
@@ -155,7 +157,7 @@ func (o Options) internal() run.Options {
 		measurements[name] = m
 	}
 	return run.Options{
-		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, Out: o.Out,
+		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
 		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
 		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,

@@ -18,6 +18,7 @@ func newAB(signals *interrupts) *cobra.Command {
 	var a, b []string
 	var output, against string
 	var sum summary
+	var noHooks bool
 	var pairs, alphas []string
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
@@ -72,7 +73,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 			}
 			defer release()
 			ui := newTUI(cmd.ErrOrStderr())
-			read := func(sets []string) (*scenario.Scenario, error) { return readScenario(cmd, args[0], sets) }
+			read := func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
 			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read, ui.Step); err != nil {
 				return err
 			}
@@ -93,6 +94,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
 	addSetFlag(cmd, &o.Overrides)
+	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated; all: every figure (repeatable)")
 	flags.StringSliceVar(&pairs, "looks", []string{"6", "9", "12"}, "numbers of `pairs` after which it may end")
 	flags.StringSliceVar(&alphas, "alpha", []string{"0.3%", "0.3%", "0.4%"}, "share of false alarms at each look, of one figure")

@@ -17,6 +17,7 @@ func newCapacity(signals *interrupts) *cobra.Command {
 	o := loadgen.CapacityOptions{Width: 0.15, Trials: 40}
 	var a, b []string
 	var output string
+	var noHooks bool
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "capacity NAME|FILE",
@@ -65,7 +66,7 @@ lower, 3 one of them was not found.`,
 				return err
 			}
 			defer release()
-			o.Read = func(sets []string) (*scenario.Scenario, error) { return readScenario(cmd, args[0], sets) }
+			o.Read = func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
 			ui := newTUI(cmd.ErrOrStderr())
 			o.Progress, o.Hurry = ui, signals.second()
 			if len(b) > 0 {
@@ -91,6 +92,7 @@ lower, 3 one of them was not found.`,
 	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	addSetFlag(cmd, &o.Overrides)
+	addHooksFlag(cmd, &noHooks)
 	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
 	flags.IntVar(&o.Trials, "trials", o.Trials, "most trials, without those that confirm")
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")

@@ -40,6 +40,9 @@ one after another, each on a control plane of its own, and sets what the
 scenario compares side by side; the exit code is the worst of theirs. --variant
 NAME runs one. Without it the scenario runs as it is written.
 
+Hooks of the scenario are commands that are run on this machine as you: read those
+of a file that is not yours (validate lists them), or leave them out by --no-hooks.
+
 With --observe the run can be looked at while it goes on: by Grafana, promtool
 and whatever else asks a Prometheus, with the alerts that ship evaluated over it.
 With --prometheus the metrics of your cluster are not scraped but copied from the
@@ -73,7 +76,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				return err
 			}
 			defer release()
-			s, err := readScenario(cmd, args[0], o.Overrides)
+			s, err := readWithHooks(cmd, args[0], o.Overrides, !o.WithoutHooks)
 			if err != nil {
 				return err
 			}
@@ -124,6 +127,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	flags := cmd.Flags()
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
+	addHooksFlag(cmd, &o.WithoutHooks)
 	flags.StringVar(&variant, "variant", "", "run the scenario's variant of this `name`, or all of them side by side")
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	kubeconfig.add(flags, &o.Kubeconfig)

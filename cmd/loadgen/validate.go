@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -23,11 +24,19 @@ far as one does not hide another: what cannot be read is told first, then what
 contradicts itself, then what cannot come to pass, then variants and gates. A -
 reads the scenario from standard input.
 
+Warnings name what works and is probably not meant, such as a metric that no
+component is known to have. Commands that a run would run on this machine (hooks)
+are listed.
+
+--show prints the scenario that it resolves to, with overrides and every default:
+what a run of it leaves as scenario.yaml.
+
 What only a control plane can know is told when it starts: whether a component
 takes a flag's value together with the others, and of a cluster of yours the
 resources that it has itself.`,
 		Example: `  loadgen validate mine.yaml
-  loadgen validate rollout-500 --set gates.rollout-time.max=2m`,
+  loadgen validate rollout-500 --set gates.rollout-time.max=2m
+  loadgen validate rollout-500 --show`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,22 +51,34 @@ resources that it has itself.`,
 			if n := len(s.Variants); n > 0 {
 				variants = fmt.Sprintf(", %d variants", n)
 			}
-			if show {
-				if err := showBatches(cmd.OutOrStdout(), s); err != nil {
+			out := cmd.OutOrStdout()
+			if show { // which may go to a file
+				resolved, err := s.Resolved()
+				if err != nil {
 					return err
 				}
+				if _, err := out.Write(resolved); err != nil {
+					return err
+				}
+				if err := showBatches(out, s); err != nil {
+					return err
+				}
+				out = cmd.ErrOrStderr()
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is valid: %d phases, %d gates, %d nodes%s\n",
+			fmt.Fprintf(out, "%s is valid: %d phases, %d gates, %d nodes%s\n",
 				s.Name, len(s.Phases), len(s.Gates), s.Nodes.Count, variants)
+			for _, h := range s.Hooks() {
+				fmt.Fprintf(out, "  runs on this machine %s\n", h)
+			}
 			return nil
 		},
 	}
 	addSetFlag(cmd, &sets)
-	cmd.Flags().BoolVar(&show, "show", false, "print what the scenario's templates expand to: numbers, and the first object of each kind")
+	cmd.Flags().BoolVar(&show, "show", false, "print what the scenario resolves to and, as comments, what its templates expand to")
 	return cmd
 }
 
-// showBatches prints the numbers of each batch of objects and the first object of each kind.
+// showBatches prints the numbers of each batch of objects and the first object of each kind, as comments of YAML.
 func showBatches(to io.Writer, s *scenario.Scenario) error {
 	for _, b := range s.Batches() {
 		all, err := s.Expand(b)
@@ -78,7 +99,10 @@ func showBatches(to io.Writer, s *scenario.Scenario) error {
 			if err != nil {
 				return fmt.Errorf("%s: write %s as YAML: %w", o.Place, &o, err)
 			}
-			fmt.Fprintf(to, "--- # %s\n%s", o.Place, text)
+			fmt.Fprintf(to, "#\n# of %s:\n", o.Place)
+			for line := range strings.Lines(string(text)) {
+				fmt.Fprintf(to, "#   %s", line)
+			}
 		}
 	}
 	return nil
@@ -98,6 +122,19 @@ func readScenario(cmd *cobra.Command, nameOrFile string, sets []string) (s *scen
 		return nil, loadgen.Usage(err)
 	}
 	return s, nil
+}
+
+// readWithHooks is readScenario, with the scenario's hooks or without.
+func readWithHooks(cmd *cobra.Command, nameOrFile string, sets []string, hooks bool) (*scenario.Scenario, error) {
+	s, err := readScenario(cmd, nameOrFile, sets)
+	if err == nil && !hooks {
+		s.DropHooks()
+	}
+	return s, err
+}
+
+func addHooksFlag(cmd *cobra.Command, without *bool) {
+	cmd.Flags().BoolVar(without, "no-hooks", false, "leave out the scenario's hooks: commands on this machine before and after phases")
 }
 
 func addSetFlag(cmd *cobra.Command, sets *[]string) {

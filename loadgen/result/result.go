@@ -76,11 +76,16 @@ type Run struct {
 	Seed         int64     `json:"seed"`
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // left out by --without-gate
+	WithoutHooks bool      `json:"withoutHooks,omitempty"` // left out by --no-hooks
 	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start
 	// MissedFaults: faults that never began or were lost early: no pass
 	MissedFaults []string `json:"missedFaults,omitempty"`
-	Interrupted  bool     `json:"interrupted"`       // by the user
-	Failure      string   `json:"failure,omitempty"` // how the environment failed (exit 4)
+	// Profiles: pprof profiles that were taken, and those that could not be
+	Profiles    []Profile `json:"profiles,omitempty"`
+	Hooks       []Hook    `json:"hooks,omitempty"`   // commands before and after phases, in their order
+	Interrupted bool      `json:"interrupted"`       // by the user
+	Aborted     string    `json:"aborted,omitempty"` // what of abortOn ended the run, which has failed
+	Failure     string    `json:"failure,omitempty"` // how the environment failed (exit 4)
 	// Left: objects not removed from a user's cluster, why, and the command that does
 	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"`

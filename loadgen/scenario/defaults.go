@@ -57,6 +57,8 @@ func (s *Scenario) setDefaults() {
 			f.Over = s.PhaseNames()
 		}
 	}
+	s.defaultProfiles()
+	s.defaultHooks()
 	for _, f := range s.Faults() {
 		if f.OfNetwork() {
 			s.needLinks(f.Path)

@@ -28,7 +28,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 		return nil, doc.Errorf("gates", "write gates: as in a scenario", "there are no gates")
 	}
 	c := *s
-	c.doc, c.Gates, c.Compare, c.recorded = doc, f.Gates, nil, false
+	c.doc, c.Gates, c.Compare, c.AbortOn, c.recorded = doc, f.Gates, nil, nil, false
 	for i := range c.Gates {
 		if len(c.Gates[i].Over) == 0 {
 			c.Gates[i].Over = c.PhaseNames()

@@ -45,6 +45,7 @@ type Scenario struct {
 	Phases          []Phase           `yaml:"phases"`               // in this order
 	Gates           []Gate            `yaml:"gates,omitempty"`      // all have to pass
 	Signals         []Signal          `yaml:"signals,omitempty"`    // metrics by which the incident shows
+	AbortOn         []Abort           `yaml:"abortOn,omitempty"`    // conditions that end the run early
 	Variants        []Variant         `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
 	Compare         []Figure          `yaml:"compare,omitempty"`    // rows of the table of variants
 	Capacity        *Capacity         `yaml:"capacity,omitempty"`   // what `loadgen capacity` searches
@@ -83,6 +84,11 @@ type Phase struct {
 	Actions []Action `yaml:"actions,omitempty"` // at the start, in this order
 	Faults  []Fault  `yaml:"faults,omitempty"`  // each begins at its time
 	Load    []Load   `yaml:"load,omitempty"`    // as long as the phase
+	// Profiles: of components, by pprof, kept with the run
+	Profiles []Profile `yaml:"profiles,omitempty"`
+	// Before: commands on the generator's machine, one after another, before the phase's start is stamped
+	Before []Hook `yaml:"before,omitempty"`
+	After  []Hook `yaml:"after,omitempty"` // commands once its end is stamped
 }
 
 // Action changes objects at the start of a phase.

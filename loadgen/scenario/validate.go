@@ -176,6 +176,7 @@ func (s *Scenario) validate() error {
 		v.load(path, &s.Background[i], nil)
 	}
 	v.phases(loadNames, created)
+	v.hooks()
 	if len(v.errs) == 0 && !s.recorded { // else the forecast is not known
 		v.forecast()
 	}
@@ -183,6 +184,7 @@ func (s *Scenario) validate() error {
 	v.signals()
 	v.transitions()
 	v.gates()
+	v.aborts()
 	v.compare()
 	v.capacity()
 	return errors.Join(v.errs...)
@@ -222,6 +224,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 			v.clashes(path, p)
 		}
 		v.loadsOf(path, p, held, loadNames)
+		v.pprof(path, p)
 	}
 }
 

@@ -35,7 +35,9 @@ type Plan struct {
 	// Account is the ServiceAccount that load runs as, Role the name of its
 	// RBAC objects; empty on a bundled plane.
 	Account, Role string
-	Notes         []string
+	// Commands are run on the generator's machine before and after phases; Profiles are taken of components.
+	Commands, Profiles []string
+	Notes              []string
 	// Tainted says that the nodes take no pods but those that tolerate it.
 	Tainted bool
 }
@@ -50,6 +52,12 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	}
 	if !t.Cluster.Bundled {
 		p.Account, p.Role = loadAccount, t.Namespace
+	}
+	for _, h := range s.Hooks() {
+		p.Commands = append(p.Commands, h.String())
+	}
+	for _, pr := range s.Profiles() {
+		p.Profiles = append(p.Profiles, fmt.Sprintf("%s of %s in phase %s", pr.Kind, pr.Component, pr.Phase))
 	}
 	p.countPods(s)
 	p.countLoads(s)
@@ -193,6 +201,12 @@ func (p Plan) String() string {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)
 	}
 	line("Sends", "up to %s requests/s, %s", number(p.Rate), count(p.Watches, "measured watch"))
+	for i, c := range p.Commands {
+		line(map[bool]string{true: "Runs"}[i == 0], "on this machine, as you, %s", c)
+	}
+	if len(p.Profiles) > 0 {
+		line("Profiles", "%s, as far as the cluster permits it", strings.Join(p.Profiles, ", "))
+	}
 	line("Removes", "all of it at the end; all of it is labelled %s=%s", RunLabel, p.RunID)
 	for _, n := range p.Notes {
 		line("Note", "%s", n)

@@ -12,7 +12,7 @@ import (
 )
 
 // plane is shared: a test that creates nodes or certificate requests deletes them.
-var plane = planetest.Plane{Config: &control.Config{APIServer: control.APIServer{Audit: control.AuditMetadata}}}
+var plane = planetest.Plane{Config: &control.Config{APIServer: control.APIServer{Audit: control.AuditMetadata}, Etcd: control.Etcd{Flags: control.Flags{"enable-pprof": "true"}}}}
 
 func TestMain(m *testing.M) { os.Exit(planetest.Main(m, &plane)) }
 

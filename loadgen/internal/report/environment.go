@@ -89,6 +89,9 @@ func commands(r result.Result) (typed, byFile string) {
 	for _, g := range r.Run.WithoutGates {
 		typed += " --without-gate " + shellQuote(chart.Clean(g))
 	}
+	if r.Run.WithoutHooks {
+		typed += " --no-hooks"
+	}
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }
 

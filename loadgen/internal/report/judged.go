@@ -71,6 +71,9 @@ func headline(r result.Result) string {
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")
 	}
+	if r.Run.Aborted != "" {
+		parts = append(parts, "ended early")
+	}
 	if len(r.Measurements.Generator.Saturated) > 0 {
 		parts = append(parts, "generator saturated")
 	}

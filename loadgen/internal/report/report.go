@@ -200,6 +200,8 @@ func sections() []section {
 		{"panels", last, panelsView},
 		{"breakdown", last, breakdownView},
 		{"scheduling", last, schedulingView},
+		{"profiles", last, profilesView},
+		{"hooks", last, hooksView},
 		{"detail", last, detailView},
 		{"environment", last, environmentView},
 	}
@@ -208,7 +210,7 @@ func sections() []section {
 func summarySections() []func(*terminal, result.Result) {
 	return []func(*terminal, result.Result){
 		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).diagnosed, (*terminal).keyMetrics, (*terminal).phases, (*terminal).figures,
-		(*terminal).rollouts, (*terminal).transitions, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost,
+		(*terminal).rollouts, (*terminal).transitions, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost, (*terminal).profiles, (*terminal).hooks,
 	}
 }
 

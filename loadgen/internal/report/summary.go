@@ -35,6 +35,8 @@ func Summary(w io.Writer, r result.Result) error {
 	}
 	transitionSummary(&b, r.Measurements.Phases)
 	diagnosisSummary(&b, r.Diagnosis)
+	profilesSummary(&b, r.Run.Profiles)
+	hooksSummary(&b, r.Run.Hooks)
 	fmt.Fprintf(&b, "\n%s\n\n", markdown.Cell(chart.Clean(strings.Join(summaryFacts(r.Run), ", "))))
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -21,6 +21,7 @@ import (
 type Options struct {
 	Scenario                *scenario.Scenario
 	Overrides, WithoutGates []string
+	WithoutHooks            bool
 	Out                     string
 	Kubeconfig              cluster.Kubeconfig
 	Targets                 string

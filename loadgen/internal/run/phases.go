@@ -41,6 +41,9 @@ type phases struct {
 	// outOfService gives a node the taint of that name, or takes it away.
 	outOfService func(ctx context.Context, node string, out bool) error
 	save         func() error // after each phase
+	profiler     *profiler
+	hooks        *hooks
+	aborts       *aborts
 
 	stamps []result.Phase // of the phases that have ended
 	missed []string       // faults that never began
@@ -51,7 +54,15 @@ type phases struct {
 
 func (ps *phases) run(ctx context.Context) error {
 	for i := range ps.scenario.Phases {
-		if err := ps.phase(ctx, &ps.scenario.Phases[i]); err != nil {
+		p := &ps.scenario.Phases[i]
+		if err := ps.hooks.run(ctx, ps.scenario, p.Name, "before"); err != nil {
+			return err
+		}
+		err := ps.phase(ctx, p)
+		if ctx.Err() == nil { // a phase that failed has its hooks too: they may save what shows why
+			err = ending(err, ps.hooks.run(ctx, ps.scenario, p.Name, "after"))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -80,10 +91,13 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 
 	// The loads begin before the storm, so that they see all of it.
 	stop := ps.loads.start(loads)
+	profiles := ps.profiler.start(ctx, p, start)
 	stamp.ConditionMet, err = ps.through(ctx, p, start)
 	if p.Until.OfObjects() && !stamp.ConditionMet {
 		stamp.Reached = ps.follow.Describe(p.Name)
 	}
+	profiles.stop()
+	ps.aborts.endPhase()
 	err = errors.Join(err, stop())
 	// The end is stamped even when the user has interrupted: ctx is gone then.
 	windUp, cancel := ps.windUp(windUpTimeout)
@@ -96,6 +110,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	stamp.StalledSeconds = (ps.self.Stalls().Total(time.Now()) - stalled).Seconds()
 	stamp.Machine = machine()
 	ps.event(stamp.End, result.EventPhaseEnd, p.Name, conditionDetail(p, stamp))
+	profiles.wait()
 	ps.loads.drain(ctx, loads)
 	stamp.Custom = ps.custom.endPhase(windUp)
 	if err = errors.Join(err, scrapeErr); err != nil {
@@ -134,6 +149,7 @@ func (ps *phases) beginPhase(ctx context.Context, p *scenario.Phase, at time.Tim
 	ps.follow.BeginPhase(p.Name)
 	ps.display.beginPhase(p, at)
 	ps.custom.beginPhase(ctx, p.Name)
+	ps.aborts.beginPhase(p.Name, at)
 	ps.event(at, result.EventPhaseStart, p.Name, "")
 	switch {
 	case !p.Until.IsZero():

@@ -77,7 +77,11 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	if err := errors.Join(o.checkTarget(), o.checkLoads(), o.checkCustom(), CheckDescriptors(o.Scenario)); err != nil {
+	stops, err := gate.Stops(o.Scenario)
+	if err != nil {
+		return "", exitcode.UsageError(err)
+	}
+	if err := errors.Join(o.checkTarget(), o.checkLoads(), o.checkCustom(), CheckDescriptors(o.Scenario), o.checkHooks()); err != nil {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}
@@ -91,6 +95,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		}
 		return "", errors.Join(err, left)
 	}
+	r.phases.aborts.stops = stops
 	r.execute(ctx, watched)
 	return r.dir.path, r.close()
 }
@@ -160,7 +165,7 @@ func describe(o Options) (info result.Run, err error) {
 	info = result.Run{
 		Scenario: o.Scenario.Name, Started: time.Now().UTC(), Seed: o.Scenario.Seed,
 		Variant: o.Scenario.Variant, Warnings: o.Scenario.Warnings(),
-		Overrides: o.Overrides, WithoutGates: o.WithoutGates, Host: hostFacts(),
+		Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Host: hostFacts(),
 		Versions: result.Versions{Stormglass: Version(), Go: runtime.Version()},
 	}
 	info.Cluster.Bundled = o.Kubeconfig.Files == ""
@@ -194,6 +199,7 @@ func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, client *remotewrite.Client, started *undo) error {
 	s, t := r.o.Scenario, r.target
 	r.info.Cluster = t.Cluster
+	r.info.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, s.CPUProfiled())
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
 	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
 		return err
@@ -265,6 +271,9 @@ func (r *run) stage() {
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
+		profiler: &profiler{journal: r.journal, dir: r.dir.path, open: r.target.ProfileSources},
+		aborts:   &aborts{journal: r.journal, every: r.o.Scenario.Record.Interval.D()},
+		hooks:    &hooks{journal: r.journal, dir: r.dir.path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
 	}
 }
 
@@ -279,6 +288,7 @@ func (r *run) execute(parent, watched context.Context) {
 	all := map[string]func(context.Context) error{
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "follower of the plane": events.follow,
+		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.recording, cancel) },
 	}
 	if r.follow != nil {
 		all["watch of conditions and transitions"] = r.follow.Run
@@ -296,7 +306,10 @@ func (r *run) execute(parent, watched context.Context) {
 	if err == nil {
 		err = r.storm(ctx)
 	}
+	var aborted abortError
 	switch {
+	case parent.Err() == nil && errors.As(context.Cause(ctx), &aborted):
+		r.info.Aborted = aborted.Error()
 	case parent.Err() != nil:
 		r.info.Interrupted = true
 		r.event(time.Now(), result.EventNote, "interrupted", "")
@@ -315,6 +328,8 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
+	r.info.Warnings = append(r.info.Warnings, r.phases.aborts.blind()...)
+	r.info.Profiles, r.info.Hooks = r.phases.profiler.all(), r.phases.hooks.ran
 	r.target.unwatch()
 }
 
@@ -336,13 +351,13 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the errors of the phases and the background's loads. Joined with
-// a condition that was not met, which is no failure, a load's would pass for it.
-func ending(phases, loads error) error {
-	if loads != nil && errors.Is(phases, errConditionNotMet) {
-		return loads
+// ending joins the errors of phases and of the background's loads, or of hooks. Joined
+// with a condition that was not met, which is no failure, another would pass for it.
+func ending(phases, other error) error {
+	if other != nil && errors.Is(phases, errConditionNotMet) {
+		return other
 	}
-	return errors.Join(phases, loads)
+	return errors.Join(phases, other)
 }
 
 func (r *run) fail(err error) {

@@ -65,6 +65,10 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	if !s.Recorded() {
 		errs = append(errs, contradictions(s, all)...)
 	}
+	if len(errs) == 0 && !s.Recorded() { // else the gates that it names are told of already
+		_, wrong := Stops(s)
+		errs = append(errs, wrong)
+	}
 	return all, errors.Join(append(errs, err, checkSignals(s))...)
 }
 

@@ -118,7 +118,12 @@ func TestWarningsOfPromQL(t *testing.T) {
 		`sum(up{job="etcd"})`: "", `sum(up{job=~"kube-.*|x"})`: "", `sum(up{job!="x"})`: "", `sum(up)`: "",
 		`sum(up{instance="etcd-1"})`: `it has no instance "etcd-1" (did you mean "etcd-0"?)`, `sum(up{instance="etcd-0"})`: "", `sum(up{instance=~"kube.*-0"})`: "",
 		`(max(up) > 5)`: "no data where the comparison does not hold (write > bool, which gives 0 or 1)", `max(up) > bool 5`: "", `sum(up == 1)`: "", `max(up) > max(up)`: "(write > bool",
-		`max(rate(x_total[1s]))`: "a range of 1s has two scrapes by chance only: they are 5s apart (write $window)", `max(rate(x_total[$window]))`: "", `max(rate(x_total[30s]))`: "",
+		`max(rate(etcd_server_proposals_committed_total[1s]))`:      "a range of 1s has two scrapes by chance only: they are 5s apart (write $window)",
+		`max(rate(etcd_server_proposals_committed_total[$window]))`: "", `max(rate(etcd_server_proposals_committed_total[30s]))`: "",
+		`max(etcd_disk_wal_fsync_duration_second_bucket)`:  `no component is known to have a metric etcd_disk_wal_fsync_duration_second_bucket (did you mean "etcd_disk_wal_fsync_duration_seconds_bucket"?)`,
+		`max(scheduler_pending_pod)`:                       `(did you mean "scheduler_pending_pods"?)`,
+		`max(myapp_sessions)`:                              "(it has data if a target of --targets, a Prometheus or a collector of yours has it)",
+		`max(apiserver_admission_webhook_rejection_count)`: "", `max(go_goroutines)`: "", `max(stormglass_requests_total)`: "", `max({__name__=~"etcd_.*"})`: "",
 	} {
 		got := strings.Join(Warnings(parse(t, "{name: g, expr: '"+expr+"', max: 1}")), "\n")
 		if !strings.Contains(got, want) || (want == "") != (got == "") {

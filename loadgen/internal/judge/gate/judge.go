@@ -108,6 +108,9 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 // lost are the scrapes of each target that no fault of the scenario's excuses.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
+	if run.Aborted != "" {
+		failures = append(failures, "the run was ended early by "+run.Aborted)
+	}
 	covered := map[string]bool{}
 	for _, c := range gates {
 		for _, name := range c.Over {

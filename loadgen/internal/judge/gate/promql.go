@@ -170,6 +170,7 @@ func literal(e parser.Expr) (float64, bool) {
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
+	exposed := metricnames.ReadExposed()
 	check := func(path, expr string) {
 		warn := func(hint, format string, args ...any) {
 			all = append(all, s.Errorf(path, hint, format, args...).Error())
@@ -179,6 +180,9 @@ func Warnings(s *scenario.Scenario) []string {
 		}
 		reads, _ := selectors(expr)
 		for _, matchers := range reads {
+			if hint, metric := unexposed(s, exposed, matchers); metric != "" {
+				warn(hint, "no component is known to have a metric %s", metric)
+			}
 			for _, m := range matchers {
 				values := known[m.Name]
 				if len(values) == 0 || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp || slices.ContainsFunc(values, m.Matches) {

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"errors"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// WriteKubeconfig writes a kubeconfig of the target, with the identity that creates and removes what the run owns, for
+// commands of the scenario. remove removes it; the next sweep does so if the process is killed.
+func (t *Target) WriteKubeconfig() (file string, remove func() error, err error) {
+	scratch, err := newScratch(tokenPrefix)
+	if err != nil {
+		return "", nil, err
+	}
+	file = filepath.Join(scratch.Path, "kubeconfig")
+	if err := clientcmd.WriteToFile(*hookKubeconfig(t.Admin, t.Namespace), file); err != nil {
+		return "", nil, errors.Join(err, scratch.Remove())
+	}
+	return file, scratch.Remove, nil
+}
+
+// hookKubeconfig is a client configuration as a kubeconfig of one context.
+func hookKubeconfig(cfg *rest.Config, namespace string) *clientcmdapi.Config {
+	const name = "stormglass"
+	all := clientcmdapi.NewConfig()
+	cluster, user, chosen := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo(), clientcmdapi.NewContext()
+	cluster.Server = cfg.Host
+	cluster.TLSServerName, cluster.InsecureSkipTLSVerify = cfg.ServerName, cfg.Insecure
+	cluster.CertificateAuthority, cluster.CertificateAuthorityData = cfg.CAFile, cfg.CAData
+	cluster.DisableCompression = cfg.DisableCompression
+	user.ClientCertificate, user.ClientCertificateData = cfg.CertFile, cfg.CertData
+	user.ClientKey, user.ClientKeyData = cfg.KeyFile, cfg.KeyData
+	user.Token, user.TokenFile = cfg.BearerToken, cfg.BearerTokenFile
+	user.Username, user.Password = cfg.Username, cfg.Password
+	user.Impersonate, user.ImpersonateUID = cfg.Impersonate.UserName, cfg.Impersonate.UID
+	user.ImpersonateGroups, user.ImpersonateUserExtra = cfg.Impersonate.Groups, cfg.Impersonate.Extra
+	user.Exec, user.AuthProvider = cfg.ExecProvider, cfg.AuthProvider
+	chosen.Cluster, chosen.AuthInfo, chosen.Namespace = name, name, namespace
+	all.Clusters[name], all.AuthInfos[name], all.Contexts[name], all.CurrentContext = cluster, user, chosen, name
+	return all
+}

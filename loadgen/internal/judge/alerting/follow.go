@@ -1,0 +1,46 @@
+package alerting
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+)
+
+// Follower evaluates rules over a recording while it is written.
+type Follower struct {
+	set Ruleset
+	a   *archive.Archive
+	r   *replay // nil until the first evaluation
+}
+
+// Follow returns a follower of the rules over an archive that can evaluate PromQL.
+func (s Ruleset) Follow(a *archive.Archive) *Follower { return &Follower{set: s, a: a} }
+
+// Firing evaluates the rules up to a moment, each group at its interval since the first call, and returns the alerts that
+// fire then. A rule that cannot be evaluated fires not; failed says why. An error is the context's, or of the rules.
+func (f *Follower) Firing(ctx context.Context, at time.Time) (all []Firing, failed map[string]error, err error) {
+	if f.r == nil {
+		samples, engine := f.a.Storage()
+		f.r = &replay{
+			set: f.set, engine: engine, h: History{Failed: map[string]error{}},
+			store: &store{byLabels: map[string]*promql.Series{}, byName: map[string][]*promql.Series{}},
+		}
+		if err := f.r.load(f.set, samples, at); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := f.r.until(ctx, at); err != nil {
+		return nil, nil, err
+	}
+	for _, g := range f.r.groups {
+		for _, active := range g.active {
+			if !active.Fired.IsZero() {
+				all = append(all, *active)
+			}
+		}
+	}
+	return all, f.r.h.Failed, nil
+}

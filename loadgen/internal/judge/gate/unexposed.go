@@ -1,0 +1,32 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/metricnames"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// unexposed returns the metric that a selector reads if no component has it, and a hint; "" of others, and where components
+// are of an older release, whose metrics are not known.
+func unexposed(s *scenario.Scenario, e metricnames.Exposed, matchers []*labels.Matcher) (hint, metric string) {
+	metric = alerting.MetricOf(matchers)
+	older := func(component string) bool { return s.ControlPlane.ReleaseOf(component) != control.Newest() }
+	if metric == "" || e.Has(metric) || slices.ContainsFunc(s.ControlPlane.Components(), older) {
+		return "", ""
+	}
+	for _, end := range []string{"_bucket", "_sum", "_count", ""} {
+		name, ok := strings.CutSuffix(metric, end)
+		if near := strictyaml.Suggest(name, e.Names()); ok && near != "" {
+			return fmt.Sprintf("did you mean %q?", near+end), metric
+		}
+	}
+	return "it has data if a target of --targets, a Prometheus or a collector of yours has it", metric
+}

@@ -1,0 +1,64 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+const (
+	// mutexFraction has one of five waits for a mutex sampled, as etcd does.
+	mutexFraction = 5
+	// blockRate has a blocking event sampled for each so many nanoseconds of it.
+	blockRate = 10_000
+)
+
+// Own is this process. Sampling of mutexes and blocking, which costs CPU, is on from Watch to its stop.
+func Own(component string) Source { return Source{component, component, takeOwn} }
+
+// Watch has this process sample what kinds of profile need, until stop is called.
+func Watch(kinds []string) (stop func()) {
+	mutexes, blocks := false, false
+	for _, kind := range kinds {
+		mutexes, blocks = mutexes || kind == mutex, blocks || kind == block
+	}
+	if mutexes {
+		runtime.SetMutexProfileFraction(mutexFraction)
+	}
+	if blocks {
+		runtime.SetBlockProfileRate(blockRate)
+	}
+	return func() {
+		if mutexes {
+			runtime.SetMutexProfileFraction(0)
+		}
+		if blocks {
+			runtime.SetBlockProfileRate(0)
+		}
+	}
+}
+
+func takeOwn(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
+	if kind != cpu {
+		p := pprof.Lookup(kind)
+		if p == nil {
+			return fmt.Errorf("no profile %q", kind)
+		}
+		return p.WriteTo(into, 0)
+	}
+	if err := pprof.StartCPUProfile(into); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

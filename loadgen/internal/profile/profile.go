@@ -1,0 +1,155 @@
+// Package profile takes pprof profiles of components and of this process.
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The kinds of profile that are taken otherwise than the rest.
+const (
+	cpu   = "cpu"
+	mutex = "mutex"
+	block = "block"
+)
+
+// maxBytes bounds a profile. A large API server's heap is a megabyte.
+const maxBytes = 64 << 20
+
+// transferWithin is how long a process may take to send a profile.
+const transferWithin = 20 * time.Second
+
+// Source is a process that profiles can be taken of.
+type Source struct {
+	// Component is its name, "kube-apiserver-0", and Kind its program, "kube-apiserver".
+	Component, Kind string
+
+	take func(ctx context.Context, kind string, length time.Duration, into io.Writer) error
+}
+
+// Remote is a process that serves profiles at a URL, as net/http/pprof does. Permissions are the client's.
+func Remote(component, kind, base string, client *http.Client) Source {
+	return Source{component, kind, func(ctx context.Context, kind string, length time.Duration, into io.Writer) error {
+		return fetch(ctx, client, address(base, kind, length), into)
+	}}
+}
+
+// Take returns a profile as gzipped protocol buffer. length, in whole seconds, is that of a CPU profile. A profile
+// without a sample is an error.
+func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]byte, error) {
+	if kind != cpu {
+		length = 0
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, length+transferWithin, fmt.Errorf("no answer within %s", length+transferWithin))
+	defer cancel()
+	var into bytes.Buffer
+	if err := s.take(ctx, kind, length, &into); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	n, err := samples(into.Bytes())
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("what %s sent is no profile: %w", s.Component, err)
+	case n == 0:
+		return nil, errors.New(emptiness(s.Component, kind))
+	}
+	return into.Bytes(), nil
+}
+
+// emptiness says why a profile has no samples.
+func emptiness(component, kind string) string {
+	switch kind {
+	case cpu:
+		return component + " used no CPU time meanwhile"
+	case mutex, block:
+		return component + " samples no " + kind + " events, or there were none"
+	}
+	return component + " sent a profile without samples"
+}
+
+// address is where a process serves a profile.
+func address(base, kind string, length time.Duration) string {
+	base = strings.TrimSuffix(base, "/") + "/"
+	if kind == cpu {
+		return base + "profile?" + url.Values{"seconds": {strconv.Itoa(int(length / time.Second))}}.Encode()
+	}
+	return base + url.PathEscape(kind)
+}
+
+func fetch(ctx context.Context, client *http.Client, at string, into io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "stormglass-profiles")
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 200)) // what there is of it
+		return refused(resp, string(said))
+	}
+	n, err := io.Copy(into, io.LimitReader(resp.Body, maxBytes))
+	if err == nil && n == maxBytes {
+		err = fmt.Errorf("more than %d MiB", maxBytes>>20)
+	}
+	return err
+}
+
+func refused(resp *http.Response, said string) error {
+	switch resp.StatusCode {
+	case http.StatusForbidden, http.StatusUnauthorized:
+		return fmt.Errorf("%s: get on the URL %s is not permitted", resp.Status, resp.Request.URL.Path)
+	case http.StatusNotFound:
+		return fmt.Errorf("%s: it serves no profiles", resp.Status)
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	return fmt.Errorf("%s: %s", resp.Status, cmp.Or(first, "without a reason"))
+}
+
+// sampleField is Profile.sample of pprof's profile.proto.
+const sampleField = 2
+
+// samples counts the samples of a profile.
+func samples(data []byte) (n int, err error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return 0, err
+	}
+	message, err := io.ReadAll(io.LimitReader(r, 8*maxBytes))
+	if err != nil {
+		return 0, err
+	}
+	for len(message) > 0 {
+		field, kind, head := protowire.ConsumeTag(message)
+		if head < 0 {
+			return n, protowire.ParseError(head)
+		}
+		body := protowire.ConsumeFieldValue(field, kind, message[head:])
+		if body < 0 {
+			return n, protowire.ParseError(body)
+		}
+		if field == sampleField {
+			n++
+		}
+		message = message[head+body:]
+	}
+	return n, nil
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// hookRow is a hook as the page shows it.
+type hookRow struct {
+	Phase, When, Command, Took, Outcome, Output string
+}
+
+// hooksView lists the commands that were run before and after phases.
+func hooksView(_ context.Context, p *page) (any, error) {
+	if len(p.result.Run.Hooks) == 0 {
+		return nil, nil
+	}
+	var rows []hookRow
+	for _, h := range p.result.Run.Hooks {
+		row := hookRow{Phase: chart.Clean(h.Phase), When: chart.Clean(h.When), Command: chart.Clean(h.Command), Took: chart.Format(scenario.Seconds, h.Seconds), Outcome: hookOutcome(h)}
+		if file := chart.Clean(h.Output); path.Dir(file) == result.HookDir {
+			row.Output = file
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// hookOutcome says how a command ended, and whether that ended the run.
+func hookOutcome(h result.Hook) string {
+	switch {
+	case h.Failed == "":
+		return "exit code 0"
+	case h.Required:
+		return "failed: " + chart.Clean(h.Failed)
+	}
+	return "failed, not required: " + chart.Clean(h.Failed)
+}
+
+// failedHooks names those that failed.
+func failedHooks(all []result.Hook) (failed []string) {
+	for _, h := range all {
+		if h.Failed != "" {
+			failed = append(failed, chart.Clean(fmt.Sprintf("%s %s: %s: %s", h.When, h.Phase, h.Command, h.Failed)))
+		}
+	}
+	return failed
+}
+
+// hooks writes how many commands were run and which failed.
+func (t *terminal) hooks(r result.Result) {
+	if len(r.Run.Hooks) == 0 {
+		return
+	}
+	failed := failedHooks(r.Run.Hooks)
+	t.line("")
+	t.line(fmt.Sprintf("hooks  %d run, %d failed; output in %s/", len(r.Run.Hooks), len(failed), result.HookDir))
+	for _, f := range failed {
+		t.line(t.paint("dim", chart.Shorten("  failed: "+f, t.width)))
+	}
+}
+
+// hooksSummary is the hooks that failed in Markdown.
+func hooksSummary(b *strings.Builder, all []result.Hook) {
+	for i, f := range failedHooks(all) {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(b, "- hook failed %s\n", markdown.Cell(f))
+	}
+}

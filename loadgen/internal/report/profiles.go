@@ -1,0 +1,88 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/markdown"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// profileRow is a profile as the page shows it.
+type profileRow struct {
+	Phase, Component, Kind, Length string
+	Lost                           string // why there is none
+	File, Size, Command            string // empty: there is none
+}
+
+// profilesView lists the profiles that were asked for.
+func profilesView(_ context.Context, p *page) (any, error) {
+	if len(p.result.Run.Profiles) == 0 {
+		return nil, nil
+	}
+	var rows []profileRow
+	for _, pr := range p.result.Run.Profiles {
+		row := profileRow{Phase: chart.Clean(pr.Phase), Component: chart.Clean(pr.Component), Kind: chart.Clean(pr.Kind), Lost: chart.Clean(pr.Lost)}
+		if pr.Seconds > 0 {
+			row.Length = chart.Format(scenario.Seconds, pr.Seconds)
+		}
+		if file := profileFile(pr); file != "" {
+			row.File, row.Size, row.Command = file, chart.Format(scenario.Size, float64(pr.Bytes)), "go tool pprof -http=: "+shellQuote(file)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// profileFile is the path of a profile in the run's directory; "" if there is none.
+func profileFile(p result.Profile) string {
+	file := chart.Clean(p.File)
+	if p.Lost != "" || path.Dir(file) != result.ProfileDir {
+		return ""
+	}
+	return file
+}
+
+// countProfiles counts those that were kept, and names those that were lost.
+func countProfiles(all []result.Profile) (kept int, lost []string) {
+	for _, p := range all {
+		if profileFile(p) != "" {
+			kept++
+			continue
+		}
+		lost = append(lost, chart.Clean(fmt.Sprintf("%s of %s in %s: %s", p.Kind, p.Component, p.Phase, p.Lost)))
+	}
+	return kept, lost
+}
+
+// profiles writes how many profiles there are and which are lost.
+func (t *terminal) profiles(r result.Result) {
+	if len(r.Run.Profiles) == 0 {
+		return
+	}
+	kept, lost := countProfiles(r.Run.Profiles)
+	t.line("")
+	t.line(fmt.Sprintf("profiles  %d of %d in %s/", kept, len(r.Run.Profiles), result.ProfileDir))
+	for _, l := range lost {
+		t.line(t.paint("dim", chart.Shorten("  lost: "+l, t.width)))
+	}
+}
+
+// profilesSummary is the profiles in Markdown.
+func profilesSummary(b *strings.Builder, all []result.Profile) {
+	if len(all) == 0 {
+		return
+	}
+	b.WriteString("\n| profile | of | phase | |\n|---|---|---|---|\n")
+	for _, p := range all {
+		what := markdown.Cell("lost: " + chart.Clean(p.Lost))
+		if file := profileFile(p); file != "" {
+			what = "[" + markdown.Cell(path.Base(file)) + "](" + file + ")"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", markdown.Cell(chart.Clean(p.Kind)), markdown.Cell(chart.Clean(p.Component)), markdown.Cell(chart.Clean(p.Phase)), what)
+	}
+}

@@ -1,0 +1,65 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
+)
+
+// A condition that holds ends the phase, and the run has a name for it.
+func TestAbortEndsThePhase(t *testing.T) {
+	s := parse(t, `record: {interval: 1s}
+phases: [{name: storm, for: 1h}]
+abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_server_slow_apply_total), max: 2}]
+`)
+	etcd := archivetest.NewComponent()
+	etcd.Add("etcd_server_slow_apply_total", 5)
+	server := httptest.NewServer(etcd)
+	defer server.Close()
+	r := underway(t, s)
+	scrapes, err := record.Open(t.TempDir(), []control.ScrapeTarget{{Job: "etcd", Instance: "etcd-0", URL: server.URL}}, record.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.recording.recorder, r.phases.recorder = scrapes, scrapes
+	if r.phases.aborts.stops, err = gate.Stops(s); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	watched := make(chan error, 1)
+	go func() { watched <- r.phases.aborts.watch(ctx, r.recording, cancel) }()
+	err = r.phases.run(ctx)
+	var aborted abortError
+	if !errors.As(err, &aborted) || !strings.HasPrefix(aborted.Error(), "abortOn: expr max(etcd_server_slow_apply_total) in phase storm, ") || !strings.HasSuffix(aborted.Error(), ": 5 is over 2") {
+		t.Errorf("ended by %v", err)
+	}
+	if len(r.phases.stamps) != 1 || !r.phases.stamps[0].Interrupted {
+		t.Errorf("%+v", r.phases.stamps)
+	}
+	if err := errors.Join(<-watched, scrapes.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Conditions that never had data are told of, those that had some are not.
+func TestConditionsWithoutDataAreTold(t *testing.T) {
+	r := underway(t, parse(t, "phases: [{name: a, for: 1s}]\nabortOn: [{expr: max(up), max: 5}, {expr: max(no_such_metric), max: 5}]\n"))
+	var err error
+	if r.phases.aborts.stops, err = gate.Stops(r.o.Scenario); err != nil {
+		t.Fatal(err)
+	}
+	a := r.phases.aborts
+	a.note(a.stops[0], "")
+	a.note(a.stops[0], "it gives no value") // later on
+	a.note(a.stops[1], "it gives no value")
+	if got, want := strings.Join(a.blind(), "\n"), "abortOn: expr max(no_such_metric) never had data: it gives no value"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,181 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// checkHooks looks for the program of each hook that must pass before anything is made.
+func (o Options) checkHooks() error {
+	var errs []error
+	for _, h := range o.Scenario.Hooks() {
+		if _, err := exec.LookPath(h.Run[0]); err != nil && h.MustPass() {
+			var cause *exec.Error
+			if errors.As(err, &cause) {
+				err = cause.Err
+			}
+			errs = append(errs, exitcode.EnvironmentError(o.Scenario.Errorf(h.Path+".run", "install it, or leave hooks out by --no-hooks", "%s cannot be run here: %v", h.Run[0], err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hooks runs the commands of a scenario.
+type hooks struct {
+	journal
+	dir       string // of the run
+	namespace string
+	// kubeconfig writes one for the commands.
+	kubeconfig func() (file string, remove func() error, err error)
+	ran        []result.Hook
+}
+
+// run runs the hooks of a phase, before or after it, one after another. The first that fails and must not is the error.
+func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
+	n := 0
+	for _, h := range s.Hooks() {
+		if h.Phase != phase || h.When != when {
+			continue
+		}
+		n++
+		if err := hs.one(ctx, h, path.Join(result.HookDir, fmt.Sprintf("%s-%s-%d.log", phase, when, n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (hs *hooks) one(ctx context.Context, h scenario.PlacedHook, output string) error {
+	hs.step("hook %s", h)
+	began := time.Now()
+	failed := hs.execute(ctx, h, output)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	took := time.Since(began)
+	ran := result.Hook{Phase: h.Phase, When: h.When, Command: h.Hook.String(), Required: h.MustPass(), Began: began.UTC(), Seconds: took.Seconds(), Output: output}
+	if failed != nil {
+		ran.Failed = failed.Error()
+	}
+	hs.ran = append(hs.ran, ran)
+	hs.event(began, result.EventNote, "hook", fmt.Sprintf("%s, %s", h, outcome(failed, took)))
+	switch {
+	case failed == nil:
+		return nil
+	case h.MustPass():
+		return exitcode.Environmentf("hook %s: %w (all it wrote: %s)", h, failed, output)
+	}
+	hs.step("note: hook %s: %v", h, failed)
+	return nil
+}
+
+func outcome(failed error, took time.Duration) string {
+	if failed != nil {
+		return failed.Error()
+	}
+	return fmt.Sprintf("exit code 0 after %s", took.Round(time.Millisecond))
+}
+
+// execute runs a command with its output in a file of the run.
+func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output string) error {
+	file := filepath.Join(hs.dir, filepath.FromSlash(output))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	kubeconfig, remove, err := hs.kubeconfig()
+	if err != nil {
+		return err
+	}
+	env := append(os.Environ(),
+		"KUBECONFIG="+kubeconfig, "STORMGLASS_RUN_DIR="+hs.dir, "STORMGLASS_PHASE="+h.Phase, "STORMGLASS_NAMESPACE="+hs.namespace)
+	failed := command(ctx, h.Run, env, h.Within.D(), out)
+	if err := remove(); err != nil {
+		hs.step("the kubeconfig of hook %s: %v", h, err)
+	}
+	if failed == nil {
+		return nil
+	}
+	if last := lastLine(file); last != "" {
+		return fmt.Errorf("%w: %s", failed, last)
+	}
+	return failed
+}
+
+// hookGrace is how long a command may take to end when it is told to.
+const hookGrace = 5 * time.Second
+
+// command runs a program in a process group of its own, which is ended with it: a hook leaves no process behind.
+func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = hookGrace
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err := cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left; mostly nothing
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit) && exit.Exited():
+		return fmt.Errorf("exit code %d", exit.ExitCode())
+	}
+	return err
+}
+
+const (
+	// tail is how much of the output is searched for its last line, and lineLength how much of that is quoted.
+	tail       = 8 << 10
+	lineLength = 200
+)
+
+// lastLine is the last line of a file with something in it, without control characters.
+func lastLine(file string) string {
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	size, err := f.Seek(0, 2)
+	if err != nil {
+		return ""
+	}
+	data := make([]byte, min(size, tail))
+	if _, err := f.ReadAt(data, size-int64(len(data))); err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	last := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(lines[len(lines)-1], ""))
+	if runes := []rune(last); len(runes) > lineLength {
+		last = string(runes[:lineLength]) + "…"
+	}
+	return last
+}

@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stormglass/stormglass/internal/shell"
+)
+
+// Hook is a command that is run on the generator's machine before or after a phase.
+type Hook struct {
+	// Run: a program and its arguments, as [sh, -c, "kubectl get nodes | wc -l"]; no shell is put before them
+	Run []string `yaml:"run"`
+	// Within: bound of its time, default 1m
+	Within Duration `yaml:"within,omitempty" zero:"1m"`
+	// Required: whether the run ends when the command fails, default true; false: it is noted
+	Required *bool `yaml:"required,omitempty"`
+}
+
+const defaultHook = time.Minute
+
+// String is the command as a shell takes it, on one line: a word with characters that a terminal does not print is
+// quoted as in Go, so that nothing of a command is hidden from who is to agree to it.
+func (h *Hook) String() string {
+	var words []string
+	for _, w := range h.Run {
+		if strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			words = append(words, strconv.Quote(w))
+			continue
+		}
+		words = append(words, shell.Quote(w))
+	}
+	return strings.Join(words, " ")
+}
+
+// MustPass reports whether the run ends when the command fails.
+func (h *Hook) MustPass() bool { return h.Required == nil || *h.Required }
+
+// PlacedHook is a hook and where it stands.
+type PlacedHook struct {
+	*Hook
+	// Phase and When, "before" or "after" it.
+	Phase, When string
+	// Path of the hook in the file.
+	Path string
+}
+
+// String is "before storm: COMMAND".
+func (h PlacedHook) String() string { return h.When + " " + h.Phase + ": " + h.Hook.String() }
+
+// Hooks lists the hooks of all phases in the order in which they are run.
+func (s *Scenario) Hooks() []PlacedHook {
+	var all []PlacedHook
+	for i := range s.Phases {
+		all = append(all, s.Phases[i].hooks(i, "before")...)
+		all = append(all, s.Phases[i].hooks(i, "after")...)
+	}
+	return all
+}
+
+// hooks are those of a phase, which is the i-th, before or after it.
+func (p *Phase) hooks(i int, when string) (all []PlacedHook) {
+	hooks := p.Before
+	if when == "after" {
+		hooks = p.After
+	}
+	for j := range hooks {
+		all = append(all, PlacedHook{&hooks[j], p.Name, when, fmt.Sprintf("phases[%d].%s[%d]", i, when, j)})
+	}
+	return all
+}
+
+// DropHooks leaves all hooks out, of the scenario and its variants.
+func (s *Scenario) DropHooks() {
+	for _, v := range append([]*Scenario{s}, s.variants...) {
+		for i := range v.Phases {
+			v.Phases[i].Before, v.Phases[i].After = nil, nil
+		}
+	}
+}
+
+func (s *Scenario) defaultHooks() {
+	for _, h := range s.Hooks() {
+		orDefault(&h.Within, Duration(defaultHook))
+	}
+}
+
+func (v *validator) hooks() {
+	for _, h := range v.s.Hooks() {
+		if len(h.Run) == 0 || strings.TrimSpace(h.Run[0]) == "" {
+			v.fail(h.Path+".run", `write run: [sh, -c, "..."]`, "a hook without a command")
+		}
+		if d := h.Within.D(); d < minTimeout || d > maxPhase {
+			v.fail(h.Path+".within", fmt.Sprintf("from %s to 24h", Duration(minTimeout)), "%s is out of bounds", h.Within)
+		}
+	}
+}

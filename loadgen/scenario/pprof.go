@@ -1,0 +1,168 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// Profile is a pprof profile of a component, taken in a phase.
+type Profile struct {
+	// Component: a name, as "kube-apiserver-0", or a kind, as "kube-apiserver" (each of its processes), or "loadgen"
+	Component string   `yaml:"component"`
+	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
+	After     Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
+	// For: how long CPU time is sampled, whole seconds, default 10s
+	For Duration `yaml:"for,omitempty" zero:"10s"`
+}
+
+// The kinds of profile that are told apart.
+const (
+	CPUProfile   = "cpu"
+	mutexProfile = "mutex"
+	blockProfile = "block"
+)
+
+// OwnComponent is the name of the load generator among components.
+const OwnComponent = "loadgen"
+
+const (
+	defaultCPUProfile = 10 * time.Second
+	// etcdProfiles is etcd's flag without which it serves no profiles.
+	etcdProfiles = "enable-pprof"
+	// apiServerBlocks is the flag without which API servers sample no blocking.
+	apiServerBlocks = "contention-profiling"
+)
+
+// PlacedProfile is a profile and the phase in which it is taken.
+type PlacedProfile struct {
+	*Profile
+	Phase string
+}
+
+// Profiles lists the profiles of all phases.
+func (s *Scenario) Profiles() []PlacedProfile {
+	var all []PlacedProfile
+	for i := range s.Phases {
+		for j := range s.Phases[i].Profiles {
+			all = append(all, PlacedProfile{&s.Phases[i].Profiles[j], s.Phases[i].Name})
+		}
+	}
+	return all
+}
+
+// Of reports whether the profile is of a component with a name.
+func (p *Profile) Of(component string) bool {
+	kind := control.ComponentKind(component)
+	return p.Component == component || kind != "" && p.Component == kind
+}
+
+// defaultProfiles sets the defaults of profiles, and etcd's flag that profiles of it need.
+func (s *Scenario) defaultProfiles() {
+	for _, p := range s.Profiles() {
+		if p.Kind == CPUProfile {
+			orDefault(&p.For, Duration(defaultCPUProfile))
+		}
+		flags := s.ControlPlane.Etcd.Flags
+		if sel, ok := control.ParseSelector(p.Component); ok && sel.Kind == control.KindEtcd && flags[etcdProfiles] == "" {
+			flags = maps.Clone(flags)
+			if flags == nil {
+				flags = control.Flags{}
+			}
+			flags[etcdProfiles] = "true"
+			s.ControlPlane.Etcd.Flags = flags
+		}
+	}
+}
+
+func (v *validator) pprof(path string, phase *Phase) {
+	for j := range phase.Profiles {
+		p := &phase.Profiles[j]
+		at := fmt.Sprintf("%s.profiles[%d]", path, j)
+		if !v.oneOf(at+".kind", p.Kind, CPUProfile, "heap", "goroutine", "allocs", mutexProfile, blockProfile) {
+			continue
+		}
+		v.profiled(at, p)
+		v.onlyFor(at, p.Kind, []field{{"for", p.For != 0, CPUProfile}})
+		if p.For.D()%time.Second != 0 {
+			v.fail(at+".for", "whole seconds, as 10s", "no profile is taken for %s", p.For)
+		}
+		v.profileTimes(at, phase, p)
+		for _, before := range phase.Profiles[:j] {
+			overlap := p.After < before.After+before.For && before.After < p.After+p.For
+			if p.Kind == CPUProfile && before.Kind == CPUProfile && overlap && (p.Of(before.Component) || before.Of(p.Component)) {
+				v.fail(at, "let one begin when the other is over: after: "+(before.After+before.For+Duration(time.Second)).String(), "two CPU profiles of %s at once", p.Component)
+			}
+		}
+	}
+}
+
+// profiled checks that a component is there and has profiles of the kind.
+func (v *validator) profiled(path string, p *Profile) {
+	switch p.Component {
+	case OwnComponent:
+		return
+	case "":
+		v.fail(path+".component", "as kube-apiserver, etcd-0 or "+OwnComponent, "is missing")
+		return
+	}
+	before := len(v.errs)
+	v.component(path+".component", p.Component)
+	if len(v.errs) > before {
+		return
+	}
+	s, _ := control.ParseSelector(p.Component)
+	flags := v.s.ControlPlane.FlagsOf(s.Kind, v.s.ControlPlane.ReleaseOf(control.ComponentName(s.Kind, s.Index)))
+	switch {
+	case s.Role != "":
+		v.fail(path+".component", "write "+s.Kind+" for each of them, or one by name, as "+control.ComponentName(s.Kind, 0), "who is the %s is not known beforehand", s.Role)
+	case control.KindOf(s.Kind).Stage == control.StageServices:
+		v.fail(path+".component", "name a component of Kubernetes, etcd or "+OwnComponent, "%s serves no profiles", s.Kind)
+	case flags["profiling"] == "false" || s.Kind == control.KindEtcd && flags[etcdProfiles] == "false":
+		v.fail(path+".component", "leave the flag out", "a flag has %s serve no profiles", s.Kind)
+	case p.Kind == mutexProfile && s.Kind != control.KindEtcd:
+		v.fail(path+".kind", "etcd and "+OwnComponent+" do; of others take block", "%s does not sample mutexes", s.Kind)
+	case p.Kind == blockProfile && s.Kind == control.KindEtcd:
+		v.fail(path+".kind", "take mutex", "etcd does not sample blocking")
+	case p.Kind == blockProfile && s.Kind == control.KindAPIServer && flags[apiServerBlocks] != "true":
+		v.fail(path+".kind", `write controlPlane: {apiServer: {flags: {contention-profiling: "true"}}}, which costs CPU`, "kube-apiserver samples no blocking unless it is told to")
+	}
+}
+
+// profileTimes checks that a profile is over when its phase is.
+func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
+	length, what := phase.For.D(), "the phase lasts"
+	if !phase.Until.IsZero() {
+		length, what = phase.Within.D(), "the phase lasts at most"
+	}
+	end := p.After.D() + p.For.D()
+	if length <= 0 || p.After.D() < length && end <= length {
+		return
+	}
+	field := ".after"
+	if p.After.D() < length {
+		field = ".for"
+	}
+	v.fail(path+field, "let it begin earlier, or the phase last longer", "the profile is over %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
+}
+
+// CPUProfiled says in a line each which components are slowed by CPU profiles, and when.
+func (s *Scenario) CPUProfiled() []control.Deviation {
+	var all []control.Deviation
+	for _, p := range s.Profiles() {
+		if p.Kind != CPUProfile {
+			continue
+		}
+		d := control.Deviation{
+			Component: p.Component, Setting: "CPU profile", Value: fmt.Sprintf("for %s in phase %s", p.For, p.Phase), Default: "(none)",
+			Reason: "asked for by the scenario; sampling the stack 100 times a second of CPU time costs a component about 1% while it lasts, and more with many threads",
+		}
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
