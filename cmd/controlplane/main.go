@@ -71,7 +71,7 @@ environment failed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), checkCommand(linked))
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), schemaCommand(), checkCommand(linked))
 	for _, tool := range tools() {
 		root.AddCommand(toolCommand(tool))
 	}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+func schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of a config file, for editors",
+		Long: `Print the JSON Schema (draft 2020-12) of the file that up --config reads. An
+editor that knows it completes fields and values, explains them, and marks
+unknown fields as you type.`,
+		Example: `  controlplane schema >plane-schema.json
+  # The first line of plane.yaml, for editors with yaml-language-server:
+  #   # yaml-language-server: $schema=plane-schema.json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(control.Schema())
+			return err
+		},
+	}
+}

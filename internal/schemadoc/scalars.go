@@ -1,0 +1,29 @@
+package schemadoc
+
+import "strconv"
+
+const (
+	// DurationUnit is a unit of time.
+	DurationUnit = `(ns|us|µs|μs|ms|s|m|h)`
+	// DurationForm is a duration as scenario.Duration reads it, without the order of units.
+	DurationForm = `([0-9]*\.?[0-9]+` + DurationUnit + `([0-9]+(\.[0-9]+)?` + DurationUnit + `)*|0)`
+)
+
+// Duration is the schema of a length of time; the only number that is one is 0.
+func Duration() Part {
+	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, as 30s, 2m or 250ms"}
+}
+
+// Enum is the schema of a text that is one of some values, which may be written without quotes.
+func Enum(values []string) Part {
+	var all []any
+	for _, v := range values {
+		all = append(all, v)
+	}
+	for _, v := range values {
+		if n, err := strconv.ParseFloat(v, 64); err == nil && strconv.FormatFloat(n, 'f', -1, 64) == v {
+			all = append(all, n)
+		}
+	}
+	return Part{"enum": all}
+}

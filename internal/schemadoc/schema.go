@@ -1,0 +1,253 @@
+package schemadoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Draft is the dialect of the schemas.
+const Draft = "https://json-schema.org/draft/2020-12/schema"
+
+// Part is a JSON Schema, or a part of one.
+type Part = map[string]any
+
+// Schema is the JSON Schema of a file format: a definition for the root type and for every
+// struct reached from it. Comments of fields are descriptions, fields without omitempty are
+// required, and a field's tag `zero` gives its default and refuses a written zero.
+type Schema struct {
+	// File is what Check compares with.
+	File, Title string
+	// Tag is the struct tag that names the fields.
+	Tag string
+	// Scalars are the types that are no structs.
+	Scalars map[string]Part
+	// Fields are added to fields, by "Type.name"; Types to types.
+	Fields, Types map[string]Part
+	// Given are definitions that are not made here.
+	Given map[string]any
+
+	types Page
+	defs  map[string]any
+	errs  []error
+}
+
+// Read takes in the structs of the package in dir.
+func (s *Schema) Read(dir string) error { return s.types.Read(dir) }
+
+// Build returns the schema of the root type.
+func (s *Schema) Build(root string) (Part, error) {
+	s.defs, s.errs = map[string]any{}, nil
+	whole := s.object(root)
+	whole["$schema"], whole["title"] = Draft, s.Title
+	delete(s.defs, root)
+	whole["$defs"] = s.defs
+	s.unused()
+	return whole, errors.Join(s.errs...)
+}
+
+// Check compares the schema of the root type with its file, or with -update rewrites it.
+func (s *Schema) Check(t *testing.T, root string, update bool) {
+	t.Helper()
+	whole, err := s.Build(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetIndent("", " ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(whole); err != nil {
+		t.Fatal(err)
+	}
+	if update {
+		if err := os.WriteFile(s.File, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if have, err := os.ReadFile(s.File); err != nil || !bytes.Equal(have, text.Bytes()) {
+		t.Errorf("%s differs from the types: the test with -update rewrites it (%v)", s.File, err)
+	}
+}
+
+// unused reports additions to what is no longer there.
+func (s *Schema) unused() {
+	for key := range s.Fields {
+		name, field, _ := strings.Cut(key, ".")
+		if !slices.Contains(s.fieldNames(name), field) {
+			s.errs = append(s.errs, fmt.Errorf("there is no field %s", key))
+		}
+	}
+	for name := range s.Types {
+		if s.types.structs[name] == nil {
+			s.errs = append(s.errs, fmt.Errorf("there is no type %s", name))
+		}
+	}
+}
+
+// object is the definition of a struct.
+func (s *Schema) object(name string) Part {
+	def := Part{"type": "object", "additionalProperties": false}
+	s.defs[name] = def
+	properties, required := map[string]any{}, []string{}
+	s.properties(name, func(field, option string, p Part) {
+		properties[field] = p
+		if option == "" {
+			required = append(required, field)
+		}
+	})
+	def["properties"] = properties
+	if len(required) > 0 {
+		slices.Sort(required)
+		def["required"] = required
+	}
+	if about := s.types.comments[name]; about != "" {
+		def["description"] = plainText(about)
+	}
+	maps.Copy(def, s.Types[name])
+	return def
+}
+
+// fieldNames lists the fields of a struct.
+func (s *Schema) fieldNames(name string) (all []string) {
+	s.properties(name, func(field, _ string, _ Part) { all = append(all, field) })
+	return all
+}
+
+// properties calls each with the fields of a struct, those of embedded ones among them.
+func (s *Schema) properties(name string, each func(field, option string, p Part)) {
+	if s.types.structs[name] == nil {
+		return
+	}
+	for _, f := range s.types.structs[name].Fields.List {
+		if len(f.Names) == 0 {
+			if inner, ok := f.Type.(*ast.Ident); ok {
+				s.properties(inner.Name, each)
+			}
+			continue
+		}
+		if f.Tag == nil {
+			continue
+		}
+		tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`"))
+		field, option, _ := strings.Cut(tag.Get(s.Tag), ",")
+		if field == "" || field == "-" {
+			continue
+		}
+		p := s.typed(f.Type)
+		if about := plainText(withoutName(oneLine(f.Doc.Text()+" "+f.Comment.Text()), f.Names[0].Name)); about != "" {
+			p["description"] = about
+			if m := quotedDefault.FindStringSubmatch(about); m != nil {
+				p["default"] = m[1]
+			}
+		}
+		if zero := tag.Get("zero"); zero != "" {
+			s.zero(p, zero)
+		}
+		maps.Copy(p, s.Fields[name+"."+field])
+		each(field, option, p)
+	}
+}
+
+// quotedDefault is how a comment tells the default among several values.
+var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bthe default\b`)
+
+// plainText is a comment as a sentence.
+func plainText(comment string) string {
+	if comment == "" {
+		return ""
+	}
+	comment = strings.ReplaceAll(comment, `\|`, "|")
+	return strings.ToUpper(comment[:1]) + comment[1:]
+}
+
+// typed is the schema of a type. A string takes any scalar as it is written.
+func (s *Schema) typed(e ast.Expr) Part {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return s.typed(e.X)
+	case *ast.ArrayType:
+		return Part{"type": "array", "items": s.typed(e.Elt)}
+	case *ast.MapType:
+		return Part{"type": "object", "additionalProperties": s.typed(e.Value)}
+	case *ast.SelectorExpr:
+		return s.typed(e.Sel)
+	case *ast.Ident:
+		return s.named(e.Name)
+	}
+	return Part{}
+}
+
+func (s *Schema) named(name string) Part {
+	switch {
+	case s.Given[name] != nil:
+		s.give(name)
+	case s.Scalars[name] != nil:
+		s.defs[name] = s.Scalars[name]
+	case s.types.structs[name] != nil:
+		if s.defs[name] == nil {
+			s.object(name)
+		}
+	case name == "any":
+		return Part{}
+	case name == "bool":
+		return Part{"type": "boolean"}
+	case name == "float64":
+		return Part{"type": "number"}
+	case name == "string":
+		return Part{"type": []string{"string", "number", "boolean"}}
+	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"):
+		return Part{"type": "integer"}
+	default:
+		s.errs = append(s.errs, fmt.Errorf("the type %s has no schema", name))
+		return Part{}
+	}
+	return Part{"$ref": "#/$defs/" + name}
+}
+
+// give takes in a definition that is not made here, and those that it refers to.
+func (s *Schema) give(name string) {
+	if s.defs[name] != nil {
+		return
+	}
+	s.defs[name] = s.Given[name]
+	text, err := json.Marshal(s.Given[name])
+	s.errs = append(s.errs, err)
+	for _, m := range regexp.MustCompile(`"#/\$defs/(\w+)"`).FindAllSubmatch(text, -1) {
+		s.give(string(m[1]))
+	}
+}
+
+// noZero refuses every form of zero of a scalar.
+var noZero = Part{"anyOf": []any{Part{"const": 0}, Part{"type": "string", "pattern": `^[-+]?0*\.?0*([A-Za-zµμ]+|/[smh])?$`}}}
+
+// zero adds what the tag `zero:"DEFAULT; HINT"` says.
+func (s *Schema) zero(p Part, tag string) {
+	text, _, _ := strings.Cut(tag, ";")
+	number, err := strconv.ParseFloat(text, 64)
+	ref, _ := p["$ref"].(string)
+	scalar := s.Scalars[strings.TrimPrefix(ref, "#/$defs/")]
+	switch pattern, _ := scalar["pattern"].(string); {
+	case p["type"] == "integer" || p["type"] == "number":
+		if p["not"] = (Part{"const": 0}); err == nil {
+			p["default"] = number
+		}
+	case p["type"] == "array":
+		p["minItems"] = 1
+	case pattern != "":
+		if p["not"] = noZero; regexp.MustCompile(pattern).MatchString(text) {
+			p["default"] = text
+		}
+	}
+}

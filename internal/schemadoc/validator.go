@@ -1,0 +1,50 @@
+package schemadoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// Validator returns how an editor with a schema judges YAML.
+func Validator(t *testing.T, schema []byte) func(text []byte) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(text []byte) error {
+		value, err := jsonOf(text)
+		if err != nil {
+			return err
+		}
+		return compiled.Validate(value)
+	}
+}
+
+// jsonOf is YAML as the JSON that editors take it for: its first document with something in it.
+func jsonOf(text []byte) (any, error) {
+	var value any
+	for documents := yaml.NewDecoder(bytes.NewReader(text)); value == nil; {
+		if err := documents.Decode(&value); err != nil {
+			return nil, fmt.Errorf("YAML: %w", err)
+		}
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("JSON: %w", err)
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
+}
