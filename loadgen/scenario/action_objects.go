@@ -47,15 +47,9 @@ func (v *validator) objectAction(path string, a *Action) {
 		{"replicas", a.Replicas != 0, "scale"}, {"onlyMissing", a.OnlyMissing, "create"},
 		{"command", len(a.Command) > 0, "exec"},
 	})
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"name", a.Name != ""}, {"object", a.Object != nil}, {"count", a.Count != 0}, {"workload", a.Workload != ""}, {"service", a.Service},
-		{"cpu", a.CPU != ""}, {"memory", a.Memory != ""},
-	} {
-		if f.set {
-			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target", "it belongs to actions of workloads that a deploy made")
+	for _, f := range a.workloadFields(v.s.recorded) {
+		if f.set && f.name != "replicas" && f.name != "every" {
+			v.fail(path+"."+f.name, "leave it out, or write it into a template or the target: it belongs to actions on workloads that a deploy made", "does nothing in %s", a.Kind)
 		}
 	}
 	if a.Rate > MaxRate {

@@ -180,6 +180,12 @@ func questions() map[string]question {
 		"Action.antiAffinity":        action("kind: deploy, replicas: 1, antiAffinity: ?"),
 		"Action.podManagementPolicy": action("kind: deploy, replicas: 1, workload: StatefulSet, podManagementPolicy: ?"),
 		"Action.concurrencyPolicy":   action("kind: deploy, replicas: 1, workload: CronJob, runFor: 1s, concurrencyPolicy: ?"),
+		"Action.propagation":         action("kind: delete, target: {resource: pods}, propagation: ?"),
+		"Action.patchType":           action("kind: patch, target: {resource: pods}, patch: {a: b}, patchType: ?"),
+		"Batch.placement":            action("kind: create, templates: [{text: x}], placement: ?"),
+		"Load.placement":             load("kind: objects, rate: 1/s, templates: [{text: x}], placement: ?"),
+		"Operation.patchType":        load("kind: requests, rate: 1/s, verb: patch, patchType: ?"),
+		"Eviction.condition":         whole("nodes: {count: 1, podLives: [{name: l, evict: {after: 1s, condition: ?}}]}\n"),
 		"Fault.kind":                 {text: inScenario("phases: [{name: a, for: 30s, faults: [{kind: ?}]}]\n")},
 		"Profile.kind":               {text: inScenario("phases: [{name: a, for: 30s, profiles: [{component: loadgen, kind: ?}]}]\n")},
 		"Load.kind":                  load("kind: ?"),
@@ -225,8 +231,9 @@ func allowed(t *testing.T, q question) []string {
 	return nil
 }
 
-// kindsOf holds, for each type with kinds, where one of a kind is written.
-func kindsOf() map[string]func(item map[string]any) map[string]any {
+// kindsOf holds, for each type with kinds, where one of a kind is written: what does nothing in all of these places does
+// nothing.
+func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	phase := func(field string) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
 			return map[string]any{
@@ -235,16 +242,32 @@ func kindsOf() map[string]func(item map[string]any) map[string]any {
 			}
 		}
 	}
-	return map[string]func(map[string]any) map[string]any{
-		"Action": phase("actions"), "Fault": phase("faults"), "Load": phase("load"), "Profile": phase("profiles"),
-		"Shape": func(shape map[string]any) map[string]any {
-			return phase("load")(map[string]any{"kind": "requests", "verb": "list", "rate": "1/s", "shape": shape})
+	// with adds a field by which an action is one on objects.
+	with := func(field string, value any) func(map[string]any) map[string]any {
+		return func(item map[string]any) map[string]any {
+			item = maps.Clone(item)
+			if _, has := item[field]; !has {
+				item[field] = value
+			}
+			return phase("actions")(item)
+		}
+	}
+	one := func(place func(map[string]any) map[string]any) []func(map[string]any) map[string]any {
+		return []func(map[string]any) map[string]any{place}
+	}
+	return map[string][]func(map[string]any) map[string]any{
+		"Action": {
+			phase("actions"), with("target", map[string]any{"resource": "pods"}), with("templates", []any{map[string]any{"text": "x"}}),
 		},
+		"Fault": one(phase("faults")), "Load": one(phase("load")), "Profile": one(phase("profiles")),
+		"Shape": one(func(shape map[string]any) map[string]any {
+			return phase("load")(map[string]any{"kind": "requests", "verb": "list", "rate": "1/s", "shape": shape})
+		}),
 	}
 }
 
 // foreign asks validation, for each kind of a type, which fields do nothing in it, and returns the rules that forbid them.
-func foreign(t *testing.T, schema schemadoc.Part, name string, place func(map[string]any) map[string]any) (rules []any) {
+func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map[string]any) map[string]any) (rules []any) {
 	t.Helper()
 	defs := schema["$defs"].(map[string]any)
 	properties := defs[name].(schemadoc.Part)["properties"].(map[string]any)
@@ -255,12 +278,15 @@ func foreign(t *testing.T, schema schemadoc.Part, name string, place func(map[st
 				continue
 			}
 			idle := func(value any) bool {
-				text, err := json.Marshal(place(map[string]any{"kind": kind, field: value}))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return slices.ContainsFunc(said(string(text)), func(e *strictyaml.Error) bool {
-					return strings.HasSuffix(e.Field, "."+field) && e.Msg == "does nothing in "+kind.(string)
+				return !slices.ContainsFunc(places, func(place func(map[string]any) map[string]any) bool {
+					text, err := json.Marshal(place(map[string]any{"kind": kind, field: value}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return !slices.ContainsFunc(said(string(text)), func(e *strictyaml.Error) bool { // of the field, or of the place
+						return (strings.HasSuffix(e.Field, "."+field) || strings.HasSuffix(e.Field, ".target") || strings.HasSuffix(e.Field, ".templates")) &&
+							e.Msg == "does nothing in "+kind.(string)
+					})
 				})
 			}
 			if !idle(sample(defs, p.(schemadoc.Part))) {

@@ -282,19 +282,24 @@ func (v *validator) gateVariants(path string, g *Gate) {
 	}
 }
 
-func (v *validator) deployShape(path string, a *Action) {
-	v.onlyFor(path, a.Kind, []field{
+// workloadFields are the fields of an action on workloads that not all kinds take.
+func (a *Action) workloadFields(recorded bool) []field {
+	return []field{
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
 		{"cpu", a.CPU != "", "deploy demand"}, {"autoscale", a.Autoscale != Autoscale{}, "deploy"}, {"memory", a.Memory != "", "deploy"},
 		{"priorityClass", a.PriorityClass != "", "deploy"}, {"gang", a.Gang != 0, "deploy"}, {"schedulerName", a.SchedulerName != "", "deploy"},
 		{"devices", a.Devices != 0, "deploy"},
 		{"antiAffinity", a.AntiAffinity != "", "deploy"}, {"topologySpread", len(a.TopologySpread) > 0, "deploy"},
-		{"maxSurge", a.MaxSurge != "" && !v.s.recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !v.s.recorded, "rollingUpdate"},
+		{"maxSurge", a.MaxSurge != "" && !recorded, "rollingUpdate"}, {"maxUnavailable", a.MaxUnavailable != "" && !recorded, "rollingUpdate"},
 		{"workload", a.Workload != "", "deploy"}, {"podManagementPolicy", a.PodManagementPolicy != "", "deploy"}, {"runFor", a.RunFor != 0, "deploy"},
 		{"backoffLimit", a.BackoffLimit != 0, "deploy"}, {"every", a.Every != 0, "deploy"}, {"concurrencyPolicy", a.ConcurrencyPolicy != "", "deploy"},
 		{"object", a.Object != nil, "create"}, {"count", a.Count != 0, "create deploy rollingUpdate scale delete demand"},
 		{"name", a.Name != "", "deploy rollingUpdate scale delete demand custom"},
-	})
+	}
+}
+
+func (v *validator) deployShape(path string, a *Action) {
+	v.onlyFor(path, a.Kind, a.workloadFields(v.s.recorded))
 	if a.AntiAffinity != "" {
 		v.oneOf(path+".antiAffinity", a.AntiAffinity, "preferred", "required")
 	}
