@@ -33,7 +33,7 @@ func TestRecordClusterSeesWrites(t *testing.T) {
 	p.start()
 	p.awaitLine("watching changes for 8s")
 	maps := client.CoreV1().ConfigMaps("default")
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "recorded"}}, metav1.CreateOptions{FieldManager: "shop"}); err != nil {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "recorded"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{FieldManager: "shop"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := maps.Delete(t.Context(), "recorded", metav1.DeleteOptions{}); err != nil {
