@@ -149,8 +149,8 @@ func TestSettingsOfASharedPlane(t *testing.T) {
 // The timeline of a run on a shared plane has nothing of the runs before.
 func TestEarlierEventsAreLeftOut(t *testing.T) {
 	to := newTarget(nil, nil, nil)
-	s := past{events: []control.Event{{Seq: 3}, {Seq: 7}}, faults: []control.FaultStatus{{ID: "1"}}}
-	if err := to.skipPast(t.Context(), s); err != nil || to.eventsBefore != 7 || !to.faultsBefore["1 "+string(result.EventFaultBegin)] {
+	s := past{events: []control.Event{{Seq: 3}, {Seq: 5, Kind: control.EventLease, Component: "kube-scheduler-0"}, {Seq: 7}}, faults: []control.FaultStatus{{ID: "1"}}}
+	if err := to.skipPast(t.Context(), s); err != nil || to.eventsBefore != 7 || len(to.leadersBefore) != 1 || !to.faultsBefore["1 "+string(result.EventFaultBegin)] {
 		t.Errorf("%v: %d, %v", err, to.eventsBefore, to.faultsBefore)
 	}
 }

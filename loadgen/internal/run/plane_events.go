@@ -91,13 +91,17 @@ func (f *follower) next(ctx context.Context) error {
 		case e.Kind == control.EventStopping:
 			f.event(e.Time, result.EventNote, "the control plane stops", e.Detail)
 		case !ofFault(e):
-			f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+			f.recordEvent(e)
 		}
 	}
 	for _, s := range faults {
 		f.fault(s)
 	}
 	return nil
+}
+
+func (f *follower) recordEvent(e control.Event) {
+	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
 }
 
 // ofFault reports whether an event is recorded from the list of faults, which has their

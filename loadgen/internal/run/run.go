@@ -285,6 +285,9 @@ func (r *run) execute(parent, watched context.Context) {
 	beside, stop := r.patient()
 	var helpers errgroup.Group
 	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore}
+	for _, e := range r.target.leadersBefore {
+		events.recordEvent(e)
+	}
 	all := map[string]func(context.Context) error{
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "follower of the plane": events.follow,

@@ -61,7 +61,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
 }
 
-// skipPast leaves what happened before the run out of its timeline.
+// skipPast leaves what happened before the run out of its timeline, but for who leads.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -69,6 +69,9 @@ func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	}
 	for _, e := range events {
 		t.eventsBefore = e.Seq
+		if kind := result.EventKind(e.Kind); kind == result.EventLease || kind == result.EventEtcdLeader {
+			t.leadersBefore = append(t.leadersBefore, e)
+		}
 	}
 	faults, err := s.Faults(ctx)
 	if err != nil {

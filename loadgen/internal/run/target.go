@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
@@ -24,6 +25,8 @@ type target struct {
 	// follower.told has them.
 	eventsBefore int64
 	faultsBefore map[string]bool
+	// leadersBefore are the elections before the run.
+	leadersBefore []control.Event
 	// cloud that simulated nodes are instances of; nil: none.
 	cloud node.Cloud
 
