@@ -145,7 +145,7 @@ func TestHookLeavesNoProcess(t *testing.T) {
 func TestHookAfterAConditionThatWasNotMet(t *testing.T) {
 	r, _ := hooked(t, "after: [{run: [sh, -c, exit 1]}]")
 	p := &r.o.Scenario.Phases[0]
-	p.Until, p.Within, p.For = "podsReady", p.For, 0
+	p.Until, p.Within, p.For = scenario.Until{Text: "podsReady"}, p.For, 0
 	if err := r.phases.run(t.Context()); exitcode.Of(err) != exitcode.Environment || errors.Is(err, errConditionNotMet) {
 		t.Error(err)
 	}
