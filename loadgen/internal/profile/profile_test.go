@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -90,20 +91,15 @@ func TestTakeEndsWithItsContext(t *testing.T) {
 func TestOwnProfiles(t *testing.T) {
 	stop := Watch([]string{"mutex", "block"})
 	defer stop()
-	done := make(chan struct{})
+	var done atomic.Bool
 	busy := make(chan struct{})
 	go func() {
 		defer close(busy)
-		for {
-			select {
-			case <-done:
-				return
-			default:
-			}
+		for !done.Load() { // takes CPU time
 		}
 	}()
 	_, err := Own("loadgen").Take(t.Context(), "cpu", time.Second)
-	close(done)
+	done.Store(true)
 	<-busy
 	if err != nil {
 		t.Error(err)
