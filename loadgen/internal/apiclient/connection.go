@@ -18,9 +18,15 @@ type Connection struct {
 
 // Get returns a usable connection, dialled by one of its callers at a time.
 func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error)) (*h2conn.Conn, error) {
+	return c.GetFree(ctx, dial, 0)
+}
+
+// GetFree returns a usable connection with at least so many streams free, dialled if the one in use has fewer: the
+// others go on beside it.
+func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()
-		if n := len(c.conns); n > 0 && c.conns[n-1].Usable() {
+		if n := len(c.conns); n > 0 && c.conns[n-1].Usable() && (least == 0 || c.conns[n-1].Free() >= least) {
 			defer c.mu.Unlock()
 			return c.conns[n-1], nil
 		}

@@ -38,6 +38,15 @@ type link struct {
 // get returns a usable connection.
 func (l *link) get(ctx context.Context) (*h2conn.Conn, error) { return l.Get(ctx, l.dial) }
 
+// getForWatch returns a connection with room for a watch beside requests: a node whose pods have many ConfigMaps and
+// Secrets watches more than one connection takes, and a kubelet's client opens another one then.
+func (l *link) getForWatch(ctx context.Context) (*h2conn.Conn, error) {
+	return l.GetFree(ctx, l.dial, urgentStreams+1)
+}
+
+// urgentStreams are kept free for urgent requests.
+const urgentStreams = 16
+
 func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 	to := l.access.Load()
 	if to == nil {
@@ -50,7 +59,7 @@ func (l *link) dial(ctx context.Context) (*h2conn.Conn, error) {
 		}
 		l.access.Store(to)
 	}
-	conn, err := to.Connect(ctx, h2conn.Options{Urgent: 16, Poller: l.poller})
+	conn, err := to.Connect(ctx, h2conn.Options{Urgent: urgentStreams, Poller: l.poller})
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.Addr, err)
 	}

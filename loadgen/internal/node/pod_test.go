@@ -199,3 +199,21 @@ func TestReadinessGateHoldsAPodBack(t *testing.T) {
 	})
 	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) })
 }
+
+// The watches of a node whose pods have more ConfigMaps than a connection has streams take another one, and its requests
+// go on.
+func TestNodeOfManyConfigMapsTakesAnotherConnection(t *testing.T) {
+	s, _ := started(t, nil)
+	const pods, each = 5, 60 // the stub's connections have 250 streams
+	for i := range pods {
+		s.bind("sg-0", fmt.Sprintf("web-%d", i), func(p *corev1.Pod) {
+			for j := range each {
+				source := corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("c-%d-%d", i, j)}}
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: source.Name, VolumeSource: corev1.VolumeSource{ConfigMap: &source}})
+			}
+		})
+	}
+	s.await("all ConfigMaps are watched", func() bool { return len(s.open("configmaps")) == pods*each })
+	s.bind("sg-0", "last", nil)
+	s.await("a further pod is Ready", func() bool { return isReady(s.pods["last"]) })
+}

@@ -131,7 +131,7 @@ func (s *watchStream) path() string {
 
 func (s *watchStream) open() error {
 	w := s.w
-	conn, err := w.link.get(w.life.ctx)
+	conn, err := w.link.getForWatch(w.life.ctx)
 	if err != nil {
 		w.life.ledger.request("watch", w.resource, outcome(err))
 		return err

@@ -261,6 +261,13 @@ func (c *Conn) Usable() bool {
 	return c.usable() == nil
 }
 
+// Free is how many streams more the server allows at this moment.
+func (c *Conn) Free() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.maxStreams - len(c.streams)
+}
+
 // usable is called with mu held.
 func (c *Conn) usable() error {
 	if c.err != nil {
