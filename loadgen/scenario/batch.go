@@ -3,9 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
-	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
@@ -36,7 +33,8 @@ type Batch struct {
 // Template is a manifest, or several, as a Go template with sprig's functions; one of File, Text
 // and Object.
 type Template struct {
-	// File: beside the scenario file, or absolute; a directory: its files *.yaml, *.yml and *.json
+	// File: beside the scenario file, or absolute; a directory: what its kustomization builds, or its
+	// files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
 	Text   string `yaml:"text,omitempty"`   // of one or several YAML documents
 	Object any    `yaml:"object,omitempty"` // as YAML, whose texts are templates
@@ -176,17 +174,13 @@ func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
 			read = append(read, t)
 			continue
 		}
-		files, err := manifestFiles(dir, t.File)
+		texts, err := readManifests(dir, t.File)
 		if err != nil {
 			return s.Errorf(path+".file", "a relative path begins at the scenario file", "cannot read %s: %v", t.File, err)
 		}
-		for _, file := range files {
-			data, err := userfile.Read(file, userfile.Text)
-			if err != nil {
-				return s.Errorf(path+".file", "a relative path begins at the scenario file", "cannot read %s: %v", file, err)
-			}
+		for _, m := range texts {
 			one := t
-			one.File, one.Text, one.from = "", string(data), file
+			one.File, one.Text, one.from = "", m.text, m.name
 			read = append(read, one)
 		}
 	}
@@ -215,32 +209,6 @@ func (s *Scenario) setTemplates(path string, read []Template) {
 			l.Templates = read
 		}
 	}
-}
-
-// manifestFiles are a file, or those of a directory in the order of their names.
-func manifestFiles(dir, name string) ([]string, error) {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	var files []string
-	err := filepath.WalkDir(name, func(path string, f fs.DirEntry, err error) error {
-		if err != nil {
-			return userfile.Cause(err)
-		}
-		if path == name && !f.IsDir() {
-			files = []string{name}
-		} else if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && !f.IsDir() {
-			if slices.Contains([]string{"kustomization.yaml", "kustomization.yml"}, f.Name()) {
-				return errors.New("it is a kustomization: `controlplane kubectl kustomize " + name + "` writes its manifests")
-			}
-			files = append(files, path)
-		}
-		return nil
-	})
-	if err == nil && len(files) == 0 {
-		err = errors.New("the directory has no *.yaml, *.yml or *.json")
-	}
-	return files, err
 }
 
 // Objects are those of a batch, in order: iteration by iteration, template by template, replica

@@ -129,10 +129,36 @@ func TestResolvedBatchHasItsFiles(t *testing.T) {
 	}
 }
 
+// kubectlOf makes a kubectl on PATH that is a shell script.
+func kubectlOf(t *testing.T, script string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// A kustomization is built by kubectl, and what it builds is a template.
+func TestBatchOfAKustomization(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "overlay", 1), "overlay/kustomization.yaml": "resources: [web.yaml]", "overlay/web.yaml": web})
+	kubectlOf(t, `[ "$1" = kustomize ] && cat "$2"/web.yaml`)
+	s, err := Read(filepath.Join(dir, "s.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Expand(s.Batches()[0]); err != nil || all.Len() != 15 {
+		t.Errorf("%v, %v", all, err)
+	}
+	kubectlOf(t, `echo "error: no such resource" >&2; exit 1`)
+	if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), "cannot read overlay: kubectl kustomize: no such resource") {
+		t.Error(err)
+	}
+}
+
 func TestErrorsOfBatches(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"web.yaml", "no.yaml"}:                            `s.yaml:15: phases.fill.actions[0].templates[0].file: cannot read`,
-		{"web.yaml", "kustomize"}:                          `it is a kustomization: `,
 		{"web.yaml", "empty"}:                              `the directory has no *.yaml, *.yml or *.json`,
 		{"web.yaml", "cut.yaml"}:                           `cut.yaml:1: unclosed action`,
 		{"web.yaml", "value.yaml"}:                         `value.yaml:3: <.missing>: there is no value "missing" (give it one: vars: {missing: ...})`,
@@ -157,8 +183,7 @@ func TestErrorsOfBatches(t *testing.T) {
 			"cut.yaml": "a: {{.x", "value.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{.missing}}\"}",
 			"same.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: same}", "kind.yaml": "\napiVersion: v1\nkind: Deployment\nmetadata: {name: \"{{.Replica}}\"}",
 			"nameless.yaml": "apiVersion: v1\nkind: Pod", "none.yaml": "# nothing\n", "empty/x.txt": "",
-			"some.yaml":                    "apiVersion: v1\nkind: Pod\nmetadata: {name: \"{{.Replica}}\"}\n{{if eq .Replica 1}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: \"x{{.Replica}}\"}\n{{end}}",
-			"kustomize/kustomization.yaml": "resources: []",
+			"some.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: \"{{.Replica}}\"}\n{{if eq .Replica 1}}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: \"x{{.Replica}}\"}\n{{end}}",
 		}
 		dir := writeFiles(t, files)
 		if _, err := Read(filepath.Join(dir, "s.yaml"), nil); err == nil || !strings.Contains(err.Error(), want) {

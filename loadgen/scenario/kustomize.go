@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/userfile"
+)
+
+// kustomizations are the names of the file that makes a directory a kustomization.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// manifestText is a text of manifests and the name that errors in it have.
+type manifestText struct{ name, text string }
+
+// kustomize builds a kustomization by a kubectl: that of controlplane, beside this program or on PATH, or another on PATH.
+// Linked in, kustomize would make loadgen a third larger.
+func kustomize(dir string) (string, error) {
+	build := exec.Command("kubectl", "kustomize", dir)
+	if self, err := os.Executable(); err == nil {
+		if found, err := commandline.Find(self, "controlplane"); err == nil { // which is kubectl by that name
+			build.Path, build.Err = found, nil
+		}
+	}
+	text, err := build.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "error: "))
+	}
+	if err != nil {
+		return "", fmt.Errorf("it is a kustomization, and there is neither a controlplane nor a kubectl that builds it: %w", err)
+	}
+	return string(text), nil
+}
+
+// readManifests reads a file, what a kustomization builds, or the files of another directory in the order of their names;
+// relative ones lie in dir.
+func readManifests(dir, name string) ([]manifestText, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	for _, k := range kustomizations {
+		if _, err := os.Stat(filepath.Join(name, k)); err == nil {
+			text, err := kustomize(name)
+			return []manifestText{{filepath.Join(name, k), text}}, err
+		}
+	}
+	var all []manifestText
+	err := filepath.WalkDir(name, func(path string, f fs.DirEntry, err error) error {
+		if err != nil {
+			return userfile.Cause(err)
+		}
+		if f.IsDir() || path != name && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+			return nil
+		}
+		data, err := userfile.Read(path, userfile.Text)
+		if err != nil {
+			return err
+		}
+		all = append(all, manifestText{path, string(data)})
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = errors.New("the directory has no *.yaml, *.yml or *.json")
+	}
+	return all, err
+}
