@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -67,13 +68,16 @@ func pages(t *testing.T) []string {
 // codeTables are the tables of Markdown whose first column is the exit code.
 func codeTables(text string) (tables []map[int]string) {
 	var table map[int]string
+	inside := false // a table; its first line is the head
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		first := strings.Trim(strings.TrimSpace(cells[0]), "`*")
+		head := !inside
+		inside = strings.HasPrefix(line, "|") && len(cells) > 1
 		switch {
-		case !strings.HasPrefix(line, "|") || len(cells) < 2:
+		case !inside:
 			table = nil
-		case strings.EqualFold(first, "exit code"), strings.EqualFold(first, "exit"), strings.EqualFold(first, "code"):
+		case head && slices.ContainsFunc([]string{"exit code", "exit", "code"}, func(name string) bool { return strings.EqualFold(first, name) }):
 			table = map[int]string{}
 			tables = append(tables, table)
 		case table != nil:

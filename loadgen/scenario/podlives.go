@@ -35,7 +35,7 @@ type PodLife struct {
 	// ReadinessFailsFor: default until the container's end
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
 	// LivenessFailsAfter: from each start until the liveness probe fails and the container is
-	// killed, with exit code 137
+	// killed, with exitCode 137
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
 	// StopAfter: from a deletion until the containers end; after the pod's grace period they
 	// are killed
@@ -55,7 +55,7 @@ type PodMatch struct {
 type ContainerRun struct {
 	RunFor   Spread `yaml:"runFor,omitempty"`   // from each start to the end; default: no end
 	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 fails; default 0
-	// Reason: of the end, as OOMKilled (exit code 137); default Completed, or Error for a
+	// Reason: of the end, as OOMKilled (exitCode 137); default Completed, or Error for a
 	// failure
 	Reason string `yaml:"reason,omitempty"`
 	// Failures: how many runs end with exitCode; later ones complete, or with restartPolicy
@@ -133,7 +133,7 @@ func (v *validator) containerRun(path string, r ContainerRun, fails bool) {
 	}
 	switch {
 	case r.Reason == OOMKilled && r.ExitCode != 0 && r.ExitCode != 137:
-		v.fail(path+".exitCode", "write 137, or leave it out", "%s has exit code 137, not %d", OOMKilled, r.ExitCode)
+		v.fail(path+".exitCode", "write 137, or leave it out", "%s has exitCode 137, not %d", OOMKilled, r.ExitCode)
 	case r.Reason == "Completed" && r.ExitCode != 0:
 		v.fail(path+".reason", "write Error, or leave it out", "Completed has exit code 0, not %d", r.ExitCode)
 	}
