@@ -265,7 +265,7 @@ func nearestFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 
 func wrongValue(e *pflag.InvalidValueError) error {
 	for of, text := range map[string]string{
-		"int": "is no whole number", "uint": "is no whole number of 0 or more", "float64": "is no number",
+		"int": "is no whole number", "uint": "is no whole number of 0 or more", "float": "is no number",
 		"duration": "is no length of time (write it as 30s or 5m)", "bool": "is neither true nor false",
 		"stringToString": "is not NAME=VALUE",
 	} {
