@@ -1,0 +1,162 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// execute runs the phases beside what measures them, and stops loads, nodes and
+// measuring in that order, whatever happens. What went wrong is noted in r.info.
+func (r *run) execute(parent, watched context.Context) {
+	ctx, cancel := context.WithCancelCause(watched)
+	defer cancel(nil)
+	beside, stop := r.patient()
+	var helpers errgroup.Group
+	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore}
+	for _, e := range r.target.leadersBefore {
+		events.recordEvent(e)
+	}
+	all := map[string]func(context.Context) error{
+		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
+		"pulse": r.samples.Run, "follower of the plane": events.follow,
+		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.recording, cancel) },
+	}
+	if r.follow != nil {
+		all["watch of conditions and transitions"] = r.follow.Run
+	}
+	for name, f := range all {
+		helpers.Go(func() error {
+			err := f(beside)
+			if err != nil && beside.Err() == nil {
+				cancel(exitcode.Environmentf("%s: %w", name, err)) // the others go on to the end
+			}
+			return nil
+		})
+	}
+	err := r.save()
+	if err == nil {
+		err = r.storm(ctx)
+	}
+	var aborted abortError
+	switch {
+	case parent.Err() == nil && errors.As(context.Cause(ctx), &aborted):
+		r.info.Aborted = aborted.Error()
+	case parent.Err() != nil:
+		r.info.Interrupted = true
+		r.event(time.Now(), result.EventNote, "interrupted", "")
+	case err != nil && !errors.Is(err, errConditionNotMet):
+		r.fail(r.target.firstCause(parent, err))
+	}
+	windUp, cancelWindUp := r.windUp(windUpTimeout)
+	defer cancelWindUp()
+	r.loads.stopAll()
+	r.loads.finish(ctx, r.step)
+	r.nodes.stop(windUp)
+	stop()
+	_ = helpers.Wait() // their errors have ended ctx
+	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
+		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
+	}
+	events.last(windUp)
+	r.info.MissedFaults = append(r.phases.missed, events.lost...)
+	r.info.Warnings = append(r.info.Warnings, r.phases.aborts.blind()...)
+	r.info.Profiles, r.info.Hooks = r.phases.profiler.all(), r.phases.hooks.ran
+	r.target.unwatch()
+}
+
+func (r *run) storm(ctx context.Context) error {
+	if _, err := r.recording.ScrapeNow(ctx); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.nodes.register(ctx, registerWithin(r.o.Scenario.Nodes), r.journal, r.workload, r.self.Stalls()); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.follow.Ready(ctx); err != nil {
+		return causeOf(ctx, err)
+	}
+	if err := r.save(); err != nil {
+		return err
+	}
+	stop := r.loads.start(r.loads.of(""))
+	err := r.phases.run(ctx)
+	return ending(err, stop())
+}
+
+// ending joins the errors of phases and of the background's loads, or of hooks. Joined
+// with a condition that was not met, which is no failure, another would pass for it.
+func ending(phases, other error) error {
+	if other != nil && errors.Is(phases, errConditionNotMet) {
+		return other
+	}
+	return errors.Join(phases, other)
+}
+
+func (r *run) fail(err error) {
+	r.info.Failure = err.Error()
+	if r.target.supervisor != nil && r.target.isLost() {
+		r.info.UnexpectedExits = append(r.info.UnexpectedExits, context.Cause(r.target.lost).Error())
+	}
+	r.step("failed: %v", err)
+	r.event(time.Now(), result.EventNote, "failed", err.Error())
+}
+
+// close closes the recording, ends the target and writes what was measured. It does
+// all of it even when a part fails.
+func (r *run) close() error {
+	defer r.dir.unlock()
+	m := r.measured()
+	err := errors.Join(
+		r.recording.close(),
+		exitcode.EnvironmentError(r.samples.Close()),
+		exitcode.EnvironmentError(r.counted.Close()),
+		r.target.close(r.target.isLost(), m.Phases),
+	)
+	r.info.Ended, r.info.Left = time.Now().UTC(), Left(err)
+	switch {
+	case err == nil:
+	case r.info.Failure == "":
+		r.info.Failure = err.Error()
+	default: // what is left in a user's cluster is reported, whatever else went wrong
+		r.info.Failure += "; " + err.Error()
+	}
+	err = errors.Join(rundir.WriteJSON(r.dir.path, result.MeasurementsFile, m), r.timeline.Close())
+	digests, digestErr := result.Digest(r.dir.path)
+	r.info.Files = digests
+	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info))
+}
+
+func (r *run) measured() result.Measurements {
+	m := result.Measurements{Phases: slices.Clone(r.phases.stamps)}
+	r.loads.addTo(&m)
+	r.nodes.addTo(&m)
+	seen, transitions := r.workload.Results(), r.follow.Results(time.Now())
+	for i := range m.Phases {
+		m.Phases[i].Transitions = transitions[m.Phases[i].Name]
+		if w, ok := seen[m.Phases[i].Name]; ok {
+			m.Phases[i].Workload = &w
+		}
+	}
+	m.Scrapes = r.recording.Scrapes()
+	m.Generator = r.self.Results()
+	for i := range m.Phases {
+		p := &m.Phases[i]
+		p.Saturated = append(r.self.PhaseSaturation(p.Name), generator.LoadSaturation(*p)...)
+		m.Generator.Saturated = append(m.Generator.Saturated, p.Saturated...)
+	}
+	return m
+}
+
+// save writes what the generator has measured so far, for the report of a run that is
+// killed later on.
+func (r *run) save() error {
+	return rundir.WriteJSON(r.dir.path, result.MeasurementsFile, r.measured())
+}

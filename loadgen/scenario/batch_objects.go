@@ -1,0 +1,298 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+)
+
+// Objects are those of a batch, in order: iteration by iteration, template by template, replica
+// by replica, document by document. It is for one goroutine.
+type Objects struct {
+	batch     PlacedBatch
+	scenario  *Scenario
+	seed      int64
+	templates []*template.Template
+	shapes    []*template.Shape // of each template; nil: it has none
+	documents []int             // of each template
+	iteration int               // objects of one
+
+	kinds  []ObjectKind
+	kindOf [][]int // by template and document
+
+	rendered int // of the last, by its number; -1: none
+	held     []map[string]any
+
+	filled int // of the last values, by the number of the first object; -1: none
+	slots  []string
+	fits   bool
+}
+
+// ObjectKind is a kind of object in a batch.
+type ObjectKind struct {
+	APIVersion, Kind string
+	// Count is how many objects there are of it.
+	Count int
+}
+
+// Object is one of a batch.
+type Object struct {
+	Manifest map[string]any
+	// APIVersion, Kind and Name of the manifest; a generateName has no name.
+	APIVersion, Kind, Name string
+	// Namespace is an index into Scenario.BatchNamespaces.
+	Namespace int
+	// Placement is that of the batch.
+	Placement string
+	// Place is where its manifest begins, for errors: FILE:LINE, or the scenario's.
+	Place string
+}
+
+// String is the kind and the name.
+func (o *Object) String() string { return o.Kind + " " + o.Name }
+
+// Expand compiles the templates of a batch, and renders the first object and the last of each.
+// Errors name file, line and field.
+func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
+	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: -1, filled: -1}
+	for i := range b.Templates {
+		text := b.Templates[i].Text
+		if object := b.Templates[i].Object; object != nil {
+			data, err := yaml.Marshal(object)
+			if err != nil {
+				return nil, o.errorf(i, err)
+			}
+			text = string(data)
+		}
+		t, err := template.Parse(text)
+		if err != nil {
+			return nil, o.errorf(i, err)
+		}
+		o.templates = append(o.templates, t)
+		first, err := o.render(i, 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		last, err := o.render(i, b.Iterations-1, b.Templates[i].Replicas)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(first) == 0:
+			return nil, o.errorf(i, errors.New("it renders no manifest"))
+		case len(first) != len(last):
+			return nil, o.errorf(i, fmt.Errorf("it renders %d manifests for the first replica and %d for the last: write as many for each", len(first), len(last)))
+		}
+		o.documents = append(o.documents, len(first))
+		o.iteration += b.Templates[i].Replicas * len(first)
+		if err := o.check(i, first, last); err != nil {
+			return nil, err
+		}
+		o.count(i, first)
+		if err := o.shape(i); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// count adds the kinds of the documents of template i.
+func (o *Objects) count(i int, documents []map[string]any) {
+	o.kindOf = append(o.kindOf, make([]int, len(documents)))
+	for d, manifest := range documents {
+		one := describe(manifest)
+		at := slices.IndexFunc(o.kinds, func(k ObjectKind) bool { return k.APIVersion == one.APIVersion && k.Kind == one.Kind })
+		if at < 0 {
+			at, o.kinds = len(o.kinds), append(o.kinds, ObjectKind{APIVersion: one.APIVersion, Kind: one.Kind})
+		}
+		o.kindOf[i][d] = at
+		o.kinds[at].Count += o.batch.Templates[i].Replicas * o.batch.Iterations
+	}
+}
+
+// check refuses manifests that are not whole, and two objects of one name.
+func (o *Objects) check(i int, first, last []map[string]any) error {
+	b := o.batch
+	shared := b.Templates[i].Replicas > 1 || b.Iterations > b.Namespaces
+	for d, manifest := range first {
+		one := describe(manifest)
+		switch {
+		case one.APIVersion == "" || one.Kind == "":
+			return o.at(i, d, "write apiVersion:, kind: and metadata: {name: ...}", "a manifest without apiVersion or kind")
+		case one.Name == "" && !generated(manifest):
+			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "a %s without a name", one.Kind)
+		case shared && one.Name != "" && one.Name == describe(last[d]).Name:
+			return o.at(i, d, "put {{.Replica}} or {{.Iteration}} into it", "all objects have the name %q", one.Name)
+		}
+		if known := kindHint(one.APIVersion, one.Kind); known != "" {
+			return o.at(i, d, known, "Kubernetes has no %s of %s", one.Kind, one.APIVersion)
+		}
+	}
+	return nil
+}
+
+func generated(manifest map[string]any) bool {
+	meta, _ := manifest["metadata"].(map[string]any)
+	name, _ := meta["generateName"].(string)
+	return name != ""
+}
+
+// kindHint is what is meant by a kind of a group of Kubernetes' own that has none such, else "".
+func kindHint(apiVersion, kind string) string {
+	group := ""
+	if gv, err := schema.ParseGroupVersion(apiVersion); err == nil {
+		group = gv.Group
+	}
+	var kinds []string
+	for name, of := range builtIns() {
+		switch {
+		case of.kind == kind && slices.Contains(of.versions, apiVersion):
+			return ""
+		case groupOf(name) == group:
+			kinds = append(kinds, of.kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return "" // a custom resource: only a cluster knows
+	}
+	for _, of := range builtIns() {
+		if of.kind == kind {
+			return "write apiVersion: " + of.versions[0]
+		}
+	}
+	slices.Sort(kinds)
+	return strictyaml.Hint(kind, slices.Compact(kinds), "as `kubectl api-resources` lists it")
+}
+
+func describe(manifest map[string]any) Object {
+	o := Object{Manifest: manifest}
+	o.APIVersion, _ = manifest["apiVersion"].(string)
+	o.Kind, _ = manifest["kind"].(string)
+	meta, _ := manifest["metadata"].(map[string]any)
+	o.Name, _ = meta["name"].(string)
+	return o
+}
+
+// values are what template i is rendered with, and the turn of what it draws.
+func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
+	values = map[string]any{"Iteration": iteration, "Replica": replica, "JobName": o.batch.Name}
+	maps.Copy(values, o.batch.Vars)
+	maps.Copy(values, o.batch.Templates[i].Vars)
+	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
+}
+
+// render gives the documents of template i.
+func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
+	values, turn := o.values(i, iteration, replica)
+	all, err := o.templates[i].Documents(values, o.seed, turn)
+	if err != nil {
+		return nil, o.errorf(i, err)
+	}
+	return all, nil
+}
+
+// errorf is an error of template i: at its own line in its file, or at the scenario's field.
+func (o *Objects) errorf(i int, err error) error {
+	t := &o.batch.Templates[i]
+	of := &template.Error{Msg: err.Error()}
+	errors.As(err, &of)
+	if t.from != "" {
+		return &strictyaml.Error{File: t.from, Line: of.Line, Msg: of.Msg, Hint: of.Hint}
+	}
+	path := fmt.Sprintf("%s.templates[%d]", o.batch.Path, i)
+	if t.Text == "" {
+		return o.scenario.Errorf(path+".object", of.Hint, "%s", of.Msg)
+	}
+	msg := of.Msg
+	if of.Line > 0 {
+		msg = fmt.Sprintf("line %d of the text: %s", of.Line, msg)
+	}
+	return o.scenario.Errorf(path+".text", of.Hint, "%s", msg)
+}
+
+func (o *Objects) at(i, document int, hint, format string, args ...any) error {
+	return o.errorf(i, &template.Error{Line: o.templates[i].Line(document), Msg: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// String is the kinds with their numbers.
+func (o *Objects) String() string {
+	var parts []string
+	for _, k := range o.kinds {
+		parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Len is how many objects there are.
+func (o *Objects) Len() int { return o.iteration * o.batch.Iterations }
+
+// Kinds are the kinds of object of the first replicas, each once, in their order.
+func (o *Objects) Kinds() []ObjectKind { return o.kinds }
+
+// KindAt is the kind of the object of a number, an index into Kinds.
+func (o *Objects) KindAt(n int) int {
+	i, _, _, document := o.split(n)
+	return o.kindOf[i][document]
+}
+
+// Firsts are the first object of each kind.
+func (o *Objects) Firsts() ([]Object, error) {
+	var all []Object
+	seen := map[int]bool{}
+	for n := 0; n < o.iteration && len(seen) < len(o.kinds); n++ {
+		if kind := o.KindAt(n); !seen[kind] {
+			seen[kind] = true
+			one, err := o.At(n)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// split is what an object's number stands for: template, iteration, replica and document.
+func (o *Objects) split(n int) (i, iteration, replica, document int) {
+	iteration, rest := n/o.iteration, n%o.iteration
+	for ; ; i++ {
+		size := o.batch.Templates[i].Replicas * o.documents[i]
+		if rest < size {
+			break
+		}
+		rest -= size
+	}
+	return i, iteration, rest/o.documents[i] + 1, rest % o.documents[i]
+}
+
+// ResourceOf is the resource of a kind, as "deployments.apps": of Kubernetes' own, or as custom resources are
+// mostly named.
+func ResourceOf(apiVersion, kind string) string {
+	gv, _ := schema.ParseGroupVersion(apiVersion)
+	for name, of := range builtIns() {
+		if of.kind == kind && groupOf(name) == gv.Group {
+			return name
+		}
+	}
+	plural := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(plural, "s"), strings.HasSuffix(plural, "x"), strings.HasSuffix(plural, "ch"), strings.HasSuffix(plural, "sh"):
+		plural += "es"
+	case strings.HasSuffix(plural, "y"):
+		plural = strings.TrimSuffix(plural, "y") + "ies"
+	default:
+		plural += "s"
+	}
+	if gv.Group == "" {
+		return plural
+	}
+	return plural + "." + gv.Group
+}

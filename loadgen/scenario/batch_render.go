@@ -1,0 +1,87 @@
+package scenario
+
+import (
+	"fmt"
+)
+
+// At is the object of a number, whose manifest is the caller's. Those that follow each other cost least.
+func (o *Objects) At(n int) (Object, error) {
+	i, iteration, replica, document := o.split(n)
+	if first := n - document; o.rendered != first {
+		all, err := o.render(i, iteration, replica)
+		if err != nil {
+			return Object{}, err
+		}
+		if len(all) != o.documents[i] {
+			return Object{}, o.errorf(i, fmt.Errorf("it renders %d manifests for replica %d of iteration %d, and %d for the first", len(all), replica, iteration, o.documents[i]))
+		}
+		o.rendered, o.held = first, all
+	}
+	one := describe(o.held[document])
+	one.Namespace = iteration * o.batch.Namespaces / o.batch.Iterations
+	one.Placement, one.Place = o.batch.Placement, o.place(i, document)
+	return one, nil
+}
+
+// shape finds the shape of template i.
+func (o *Objects) shape(i int) error {
+	values, turn := o.values(i, 0, 1)
+	s, err := o.templates[i].NewShape(values, o.seed, turn)
+	if err != nil {
+		return o.errorf(i, err)
+	}
+	if s != nil && len(s.Documents) == o.documents[i] {
+		for d, document := range s.Documents {
+			if one, k := describe(document), o.kinds[o.kindOf[i][d]]; one.APIVersion != k.APIVersion || one.Kind != k.Kind {
+				s = nil // another kind of object each time
+				break
+			}
+		}
+		o.shapes = append(o.shapes, s)
+		return nil
+	}
+	o.shapes = append(o.shapes, nil)
+	return nil
+}
+
+// Outline is what the object of a number has in common with others, with slots for the rest, of which there are so many;
+// others with its key have the same. Nil: nothing is known.
+func (o *Objects) Outline(n int) (outline *Object, key [2]int, slots int) {
+	i, _, _, d := o.split(n)
+	s := o.shapes[i]
+	if s == nil {
+		return nil, key, 0
+	}
+	one := describe(s.Documents[d])
+	one.Placement, one.Place = o.batch.Placement, o.place(i, d)
+	return &one, [2]int{i, d}, s.Slots()
+}
+
+// Slots are the values for the slots of an object's outline, and its namespace. Not ok: At gives the object.
+func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
+	i, iteration, replica, document := o.split(n)
+	if o.shapes[i] == nil {
+		return nil, 0, false, nil
+	}
+	if first := n - document; o.filled != first {
+		values, turn := o.values(i, iteration, replica)
+		if o.slots, o.fits, err = o.templates[i].Values(o.shapes[i], values, o.seed, turn); err != nil {
+			return nil, 0, false, o.errorf(i, err)
+		}
+		o.filled = first
+	}
+	return o.slots, iteration * o.batch.Namespaces / o.batch.Iterations, o.fits, nil
+}
+
+// place is where a document of a template begins.
+func (o *Objects) place(i, document int) string {
+	t := &o.batch.Templates[i]
+	line := o.templates[i].Line(document)
+	switch {
+	case t.from != "":
+		return fmt.Sprintf("%s:%d", t.from, line)
+	case t.Text != "":
+		return fmt.Sprintf("%s.templates[%d], line %d", o.batch.Path, i, line)
+	}
+	return fmt.Sprintf("%s.templates[%d]", o.batch.Path, i)
+}
