@@ -1,8 +1,6 @@
 package scenario
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // At is the object of a number, whose manifest is the caller's. Those that follow each other cost least.
 func (o *Objects) At(n int) (Object, error) {
