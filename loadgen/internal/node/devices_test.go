@@ -100,11 +100,7 @@ func TestNodePublishesItsDevices(t *testing.T) {
 			f.Fail(1)
 			must(t, f.Recover())
 			eventually(t, "they are back", func() bool { return f.Live().Ready == 2 })
-			s.locked(func() {
-				if len(published) != 1 {
-					t.Errorf("%d slices after a failure and a recovery", len(published))
-				}
-			})
+			s.await("one slice is published after a failure and a recovery", func() bool { return len(published) == 1 })
 		})
 	}
 }
