@@ -47,25 +47,27 @@ type PlacedBatch struct {
 	Name string
 	// Path of the batch in the file.
 	Path string
+
+	templates *[]Template // where they are, of a load too
 }
 
 // Batches lists every batch with the path of each: objects, those of actions, those of loads.
 func (s *Scenario) Batches() []PlacedBatch {
 	var all []PlacedBatch
 	for i := range s.Objects {
-		all = append(all, PlacedBatch{&s.Objects[i], "objects", fmt.Sprintf("objects[%d]", i)})
+		all = append(all, PlacedBatch{&s.Objects[i], "objects", fmt.Sprintf("objects[%d]", i), &s.Objects[i].Templates})
 	}
 	for i := range s.Phases {
 		p := &s.Phases[i]
 		for j := range p.Actions {
 			if a := &p.Actions[j]; a.Has() {
-				all = append(all, PlacedBatch{&a.Batch, p.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j)})
+				all = append(all, PlacedBatch{&a.Batch, p.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j), &a.Templates})
 			}
 		}
 	}
 	for _, l := range s.Loads() {
 		if b := l.Batch(); b.Has() {
-			all = append(all, PlacedBatch{b, l.Name, l.Path})
+			all = append(all, PlacedBatch{b, l.Name, l.Path, &l.Templates})
 		}
 	}
 	return all
@@ -175,29 +177,7 @@ func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
 			read = append(read, one)
 		}
 	}
-	s.setTemplates(b.Path, read)
-	b.Templates = read
+	*b.templates, b.Templates = read, read
 	_, err := s.Expand(b)
 	return err
-}
-
-// setTemplates puts the templates of a directory in the place of its own.
-func (s *Scenario) setTemplates(path string, read []Template) {
-	for i := range s.Objects {
-		if fmt.Sprintf("objects[%d]", i) == path {
-			s.Objects[i].Templates = read
-		}
-	}
-	for i := range s.Phases {
-		for j := range s.Phases[i].Actions {
-			if fmt.Sprintf("phases[%d].actions[%d]", i, j) == path {
-				s.Phases[i].Actions[j].Templates = read
-			}
-		}
-	}
-	for _, l := range s.Loads() {
-		if l.Path == path {
-			l.Templates = read
-		}
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
@@ -14,21 +12,17 @@ const bodyTurns = 64
 
 // RenderBodies renders the body of an operation for each turn, as JSON.
 func RenderBodies(body any) ([][]byte, error) {
-	text, err := yaml.Marshal(map[string]any{"body": body})
-	if err != nil {
-		return nil, fmt.Errorf("write it as YAML: %w", err)
-	}
-	t, err := template.Parse(string(text))
+	t, err := template.ParseValue(body)
 	if err != nil {
 		return nil, err
 	}
 	var all [][]byte
 	for turn := range bodyTurns {
-		documents, err := t.Documents(map[string]any{"Turn": turn}, 0, uint64(turn))
+		value, err := t.Value(map[string]any{"Turn": turn}, 0, uint64(turn))
 		if err != nil {
 			return nil, err
 		}
-		data, err := json.Marshal(documents[0]["body"])
+		data, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("write it as JSON: %w", err)
 		}

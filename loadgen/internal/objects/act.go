@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -156,27 +157,20 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 
 // patches renders a patch for each object.
 func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, error), error) {
-	text, err := yaml.Marshal(map[string]any{"patch": x.Patch})
+	t, err := template.ParseValue(x.Patch)
 	if err != nil {
-		return nil, fmt.Errorf("write the patch as YAML: %w", err)
-	}
-	if _, err := template.Parse(string(text)); err != nil {
 		return nil, fmt.Errorf("the patch: %w", err)
 	}
+	var mu sync.Mutex // a template is for one goroutine
 	return func(o one) ([]byte, error) {
-		t, err := template.Parse(string(text)) // each is for one goroutine
-		if err != nil {
-			return nil, err
-		}
 		values := map[string]any{"Name": o.name, "Namespace": o.namespace, "Index": o.index}
-		for name, value := range x.Vars {
-			values[name] = value
-		}
-		all, err := t.Documents(values, a.options.Seed, uint64(o.index))
+		maps.Copy(values, x.Vars)
+		mu.Lock()
+		patch, err := t.Value(values, a.options.Seed, uint64(o.index))
+		mu.Unlock()
 		if err != nil {
 			return nil, fmt.Errorf("the patch: %w", err)
 		}
-		patch := all[0]["patch"]
 		if fields, ok := patch.(map[string]any); ok && patchType(x) == "apply" {
 			fields["apiVersion"], fields["kind"] = r.GroupVersion().String(), r.Kind
 			child(fields, "metadata")["name"] = o.name
@@ -190,10 +184,7 @@ func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.A
 	if err != nil {
 		return Done{}, err
 	}
-	namespaces := a.options.Namespaces
-	if !r.Namespaced {
-		namespaces = []string{""}
-	}
+	namespaces := a.namespacesOf(r)
 	err = each(ctx, len(namespaces), float64(x.Rate), func(ctx context.Context, i int) error {
 		err := a.options.Retry(ctx, func() error {
 			return a.rest.Delete().AbsPath(r.Path(namespaces[i])).Param("propagationPolicy", propagation(x)).
@@ -219,12 +210,17 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
+// namespacesOf are those that objects of a resource are in; "" for the cluster.
+func (a *Objects) namespacesOf(r Resource) []string {
+	if r.Namespaced {
+		return a.options.Namespaces
+	}
+	return []string{""}
+}
+
 // inNamespaces lists the objects of a selection, in the order of namespaces and names.
 func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
-	namespaces := a.options.Namespaces
-	if !r.Namespaced {
-		namespaces = []string{""}
-	}
+	namespaces := a.namespacesOf(r)
 	found := make([][]one, len(namespaces))
 	err := each(ctx, len(namespaces), 0, func(ctx context.Context, i int) error {
 		return a.options.Retry(ctx, func() (err error) {

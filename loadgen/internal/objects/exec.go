@@ -1,19 +1,17 @@
 package objects
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is how much of a command's output is kept for its error.
+// mostOutput is how much of the end of a command's output is kept for its error.
 const mostOutput = 4 << 10
 
 // exec runs a command in the first container of a pod, as kubectl exec does.
@@ -25,23 +23,31 @@ func (a *Objects) exec(ctx context.Context, o one, command []string) error {
 	if err != nil {
 		return err
 	}
-	output := &head{}
+	output := &tail{}
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: output})
-	if line := strings.TrimSpace(output.String()); err != nil && line != "" {
-		lines := strings.Split(line, "\n")
-		return fmt.Errorf("%w: %s", err, lines[len(lines)-1])
+	if last := output.lastLine(); err != nil && last != "" {
+		return fmt.Errorf("%w: %s", err, last)
 	}
 	return err
 }
 
-// head keeps the beginning of what is written.
-type head struct{ bytes.Buffer }
+// tail keeps the end of what is written, by both streams of a command at a time.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
 
-func (h *head) Write(p []byte) (int, error) {
-	if room := mostOutput - h.Len(); room > 0 {
-		if _, err := h.Buffer.Write(p[:min(len(p), room)]); err != nil && !errors.Is(err, io.EOF) {
-			return 0, err
-		}
-	}
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-mostOutput):]
 	return len(p), nil
+}
+
+func (t *tail) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return lines[len(lines)-1]
 }

@@ -37,6 +37,12 @@ func (s *Shape) Slots() int { return len(s.static) - 1 }
 // NewShape renders the template and finds its shape. Nil: it has none, for lack of documents that are mappings without
 // aliases.
 func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
+	if t.marked == nil {
+		var err error
+		if t.marked, err = mark(t.parsed); err != nil {
+			return nil, readError(err)
+		}
+	}
 	static, _, err := t.pieces(values, seed, turn)
 	if err != nil {
 		return nil, err
@@ -107,7 +113,7 @@ func shaped(n *yaml.Node) (any, bool) {
 	return nil, false // an alias
 }
 
-// Values are those of another rendering of the template. Not ok: it has another shape, or a value that YAML or JSON may
+// Values are those of another rendering of the template that made the shape. Not ok: it has another shape, or a value that YAML or JSON may
 // read as more than text.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	static, slots, err := t.pieces(values, seed, turn)
@@ -264,7 +270,7 @@ var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
-// appendScalar appends a plain scalar of YAML as JSON.
+// appendScalar appends a plain scalar of YAML, whose text is escaped as in JSON, as JSON.
 func appendScalar(b []byte, text string) []byte {
 	c := text[0]
 	switch letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'; {
@@ -275,13 +281,15 @@ func appendScalar(b []byte, text string) []byte {
 	case wholeNumber(text):
 		return append(b, text...)
 	}
+	quoted := `"` + text + `"`
+	var plain string
 	var v any
-	if yaml.Unmarshal([]byte(text), &v) == nil {
+	if json.Unmarshal([]byte(quoted), &plain) == nil && yaml.Unmarshal([]byte(plain), &v) == nil {
 		if data, err := json.Marshal(v); err == nil {
 			return append(b, data...)
 		}
 	}
-	return append(append(append(b, '"'), text...), '"')
+	return append(b, quoted...)
 }
 
 // wholeNumber reports whether a text is a whole number as JSON writes it, that a float64 holds.

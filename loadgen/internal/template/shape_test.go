@@ -33,6 +33,7 @@ spec:
   four: true
   {{- end}}
   html: <&>
+  path: /a\{{.Replica}}"b
 `
 
 // TestShapeGivesTheDocuments: what a shape and values give is what reading the rendering gives, whatever the values.

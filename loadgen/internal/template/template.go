@@ -19,7 +19,7 @@ import (
 // Template is one text, of one or several YAML documents. It is for one goroutine.
 type Template struct {
 	parsed *template.Template
-	marked *template.Template // parsed, with marks around values
+	marked *template.Template // parsed, with marks around values; nil until there is a shape
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
@@ -53,10 +53,29 @@ func Parse(text string) (*Template, error) {
 		return nil, readError(err)
 	}
 	t.parsed = parsed
-	if t.marked, err = mark(parsed); err != nil {
-		return nil, readError(err)
-	}
 	return t, nil
+}
+
+// ParseValue reads a template of a value whose texts are templates. Its error is an *Error, or says that the value is no
+// YAML.
+func ParseValue(v any) (*Template, error) {
+	text, err := yaml.Marshal(map[string]any{valueField: v})
+	if err != nil {
+		return nil, fmt.Errorf("write it as YAML: %w", err)
+	}
+	return Parse(string(text))
+}
+
+// valueField is the field of a document that holds the value of ParseValue.
+const valueField = "value"
+
+// Value renders what ParseValue has read.
+func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, error) {
+	documents, err := t.Documents(values, seed, turn)
+	if err != nil {
+		return nil, err
+	}
+	return documents[0][valueField], nil
 }
 
 // Documents renders the template and reads its YAML documents, without empty ones. What is

@@ -1,0 +1,26 @@
+package objects
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Of a command that writes much, by both of its streams at a time, the last line is told.
+func TestTailHasTheLastLine(t *testing.T) {
+	var end tail
+	var streams sync.WaitGroup
+	for range 2 {
+		streams.Go(func() {
+			for i := range 2000 {
+				fmt.Fprintf(&end, "line %d of many\n", i)
+			}
+		})
+	}
+	streams.Wait()
+	fmt.Fprint(&end, strings.Repeat("x", 10), "\nno such file\n\n")
+	if got := end.lastLine(); got != "no such file" || len(end.text) > mostOutput {
+		t.Errorf("the last line is %q, of %d bytes kept", got, len(end.text))
+	}
+}
