@@ -9,14 +9,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -73,18 +72,9 @@ type set struct {
 // New makes a Follower. It sends nothing yet.
 func New(cfg *rest.Config, o Options) (*Follower, error) {
 	o.Retry, o.Recheck = cmp.Or(o.Retry, 100*time.Millisecond), cmp.Or(o.Recheck, 2*time.Second)
-	own := rest.CopyConfig(cfg)
-	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
-	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// A dialer of its own keeps client-go from sharing the connection of an equal config.
-	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	client, err := rest.HTTPClientFor(own)
+	restClient, client, err := apiclient.NewREST(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("follow: client: %w", err)
-	}
-	restClient, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
-	if err != nil {
-		return nil, fmt.Errorf("follow: client: %w", err)
+		return nil, fmt.Errorf("follow: %w", err)
 	}
 	f := &Follower{options: o, http: client, rest: restClient, sets: map[condition.Set]*set{}, awaited: map[string]awaited{}, waits: map[*wait]bool{}, ready: make(chan struct{})}
 	for name, c := range o.Conditions {

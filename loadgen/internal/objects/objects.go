@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -58,22 +58,17 @@ func New(config *rest.Config, o Options) (*Objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := rest.CopyConfig(config)
-	own.QPS = -1
-	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.HTTPClientFor(own)
+	requests, client, err := apiclient.NewREST(config)
+	if err != nil {
+		return nil, fmt.Errorf("objects: %w", err)
+	}
+	unlimited := metadata.ConfigFor(config)
+	unlimited.QPS = -1
+	listing, err := metadata.NewForConfigAndClient(unlimited, client)
 	if err != nil {
 		return nil, fmt.Errorf("client of objects: %w", err)
 	}
-	requests, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
-	if err != nil {
-		return nil, fmt.Errorf("client of objects: %w", err)
-	}
-	listing, err := metadata.NewForConfigAndClient(metadata.ConfigFor(own), client)
-	if err != nil {
-		return nil, fmt.Errorf("client of objects: %w", err)
-	}
-	return &Objects{options: o, config: own, rest: requests, metadata: listing, mapper: mapper}, nil
+	return &Objects{options: o, config: config, rest: requests, metadata: listing, mapper: mapper}, nil
 }
 
 // Mapper finds the resources of kinds by discovery, which it asks when it is first used, and again for a kind that it

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -19,9 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -72,18 +71,9 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 		return nil, fmt.Errorf("workload: a namespace and labels are needed, got %q and %v", o.Namespace, o.Labels)
 	}
 	o.Retry = cmp.Or(o.Retry, 100*time.Millisecond)
-	own := rest.CopyConfig(cfg)
-	own.QPS = -1 // no limiter: a delay in here would be measured as the server's
-	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	// A dialer of its own keeps client-go from sharing the connection of an equal config.
-	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
-	client, err := rest.HTTPClientFor(own)
+	restClient, client, err := apiclient.NewREST(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("workload: client: %w", err)
-	}
-	restClient, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
-	if err != nil {
-		return nil, fmt.Errorf("workload: client: %w", err)
+		return nil, fmt.Errorf("workload: %w", err)
 	}
 	startup, deletion := newStartup(), newDeletion()
 	w := &Workload{

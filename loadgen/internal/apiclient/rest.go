@@ -1,0 +1,30 @@
+package apiclient
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// NewREST makes a client of client-go's for raw requests, without a rate limit: a delay in here would be measured as the
+// server's. It has connections of its own, and the HTTP client that holds them.
+func NewREST(cfg *rest.Config) (*rest.RESTClient, *http.Client, error) {
+	own := rest.CopyConfig(cfg)
+	own.QPS = -1
+	own.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	// A dialer of its own keeps client-go from sharing the connection of an equal config.
+	own.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	client, err := rest.HTTPClientFor(own)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client: %w", err)
+	}
+	requests, err := rest.UnversionedRESTClientForConfigAndClient(own, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("client: %w", err)
+	}
+	return requests, client, nil
+}
