@@ -311,7 +311,8 @@ metrics-server, which all API servers share; the plane must have been started wi
 networkFaults: on, as it is with several members. Without --peer all links of the
 component are meant.`
 
-// versionsPart is what one move at a time has: each is checked against the versions that the one before leaves.
+// versionsPart is the resource that upgrades and downgrades share, so that one runs at a time: each is checked against the versions
+// that the one before leaves.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

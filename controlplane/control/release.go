@@ -56,7 +56,7 @@ func VersionedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindControllerManager, KindScheduler, KindCloudControllerManager}
 }
 
-// VersionOf is what a component of a kind calls its version in a release; "" of one that comes with none.
+// VersionOf returns the version of a kind of component in a release; "" for one that is not part of a release.
 func (r Release) VersionOf(kind string) string {
 	switch {
 	case kind == KindEtcd:
@@ -159,7 +159,7 @@ func (c Config) releaseProblems() (all []Problem) {
 
 const (
 	skewHint = "upstream's version skew policy: API servers one minor version apart, their clients as old or one older; etcd members one apart"
-	// emulatedBack is how many minor versions a component emulates back.
+	// emulatedBack is the number of older minor versions that a component emulates.
 	emulatedBack = 3
 )
 
@@ -191,7 +191,7 @@ func (c Config) OldestAPIServer() Release {
 	return c.ReleaseOf(oldest)
 }
 
-// kubeletBack is how many minor versions a kubelet may be older than an API server.
+// kubeletBack is the number of minor versions by which a kubelet may be older than an API server.
 const kubeletBack = 3
 
 // KubeletSkew says what upstream's policy forbids about kubelets of a release; "": nothing.

@@ -160,7 +160,7 @@ func (p pkg) call(n *ast.CallExpr, names map[string]bool) {
 	}
 }
 
-// leastSuffix is how long the end of a name is that tells metrics apart.
+// leastSuffix is the shortest name ending that identifies a metric.
 const leastSuffix = 10
 
 // add adds the name that its parts make, or how it ends where only the last is known.

@@ -26,7 +26,7 @@ type Part = map[string]any
 // struct reached from it. Comments of fields are descriptions, fields without omitempty are
 // required, and a field's tag `zero` gives its default and refuses a written zero.
 type Schema struct {
-	// File is what Check compares with.
+	// File holds the schema that Check compares with.
 	File, Title string
 	// Tag is the struct tag that names the fields.
 	Tag string
@@ -160,7 +160,7 @@ func (s *Schema) properties(name string, each func(field, option string, p Part)
 	}
 }
 
-// quotedDefault is how a comment tells the default among several values.
+// quotedDefault matches the default among several values in a comment.
 var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bthe default\b`)
 
 // plainText is a comment as a sentence.

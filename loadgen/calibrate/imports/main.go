@@ -39,7 +39,7 @@ type example struct {
 	args []string // of loadgen import
 }
 
-// row is what became of an example.
+// row is the result of importing one example.
 type row struct {
 	name, result, parts string
 	remarks             int

@@ -99,7 +99,7 @@ func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
 
-// collected is what pairs say of a figure.
+// collected holds one figure's values from all pairs.
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure

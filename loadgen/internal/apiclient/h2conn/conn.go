@@ -261,7 +261,7 @@ func (c *Conn) Usable() bool {
 	return c.usable() == nil
 }
 
-// Free is how many streams more the server allows at this moment.
+// Free returns the number of further streams that the server allows now.
 func (c *Conn) Free() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
