@@ -17,7 +17,7 @@ endif
 endif
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,10 @@ calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted
 
 diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (about 2.5 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/diagnosis $(ARGS)
+
+man: build ## Write the manual pages of both programs to bin/man
+	$(BIN)/loadgen man $(BIN)/man
+	$(BIN)/controlplane man $(BIN)/man
 
 imports: loadgen ## Import the example configurations of other tools: ARGS='-kube-burner DIR -perf-tests DIR -kwok DIR', checkouts
 	go run ./loadgen/calibrate/imports $(ARGS)

@@ -57,6 +57,7 @@ require (
 	github.com/Masterminds/goutils v1.1.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/Microsoft/hnslib v0.1.3 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/google/nftables v0.3.0 // indirect
 	github.com/huandu/xstrings v1.5.0 // indirect
 	github.com/mdlayher/netlink v1.11.2 // indirect

@@ -50,9 +50,6 @@ func AB(ctx context.Context, o ABOptions) (c result.AB, dir string, err error) {
 // WriteABText writes an A/B comparison for a terminal.
 func WriteABText(w io.Writer, c result.AB, o TextOptions) error { return report.AB(w, c, o) }
 
-// WriteABJSON writes an A/B comparison as ab.json.
-func WriteABJSON(w io.Writer, c result.AB) error { return report.JSON(w, c) }
-
 // WriteABMarkdown writes an A/B comparison for the page of a pull request.
 func WriteABMarkdown(w io.Writer, c result.AB) error { return report.ABSummary(w, c) }
 
@@ -69,22 +66,31 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (int, error) {
 	return ab.SaveBaseline(ctx, dir, from)
 }
 
-// ListBaselines writes a line for each baseline in dir.
-func ListBaselines(w io.Writer, dir string) error { return ab.ListBaselines(w, dir) }
+// Baseline is a baseline among others, BaselineRun what one keeps of a run.
+type (
+	Baseline    = ab.Baseline
+	BaselineRun = ab.BaselineRun
+)
 
-// ShowBaseline writes the figures of the runs of a baseline.
-func ShowBaseline(ctx context.Context, w io.Writer, dir string) error {
-	return ab.ShowBaseline(ctx, w, dir)
+// Baselines lists the baselines in dir.
+func Baselines(ctx context.Context, dir string) ([]Baseline, error) { return ab.Baselines(ctx, dir) }
+
+// WriteBaselines writes a line for each baseline.
+func WriteBaselines(w io.Writer, all []Baseline) error { return ab.WriteBaselines(w, all) }
+
+// ReadBaseline reads the runs of a baseline.
+func ReadBaseline(ctx context.Context, dir string) ([]BaselineRun, error) {
+	return ab.ReadBaseline(ctx, dir)
 }
+
+// WriteBaseline writes the figures of the runs of a baseline.
+func WriteBaseline(w io.Writer, runs []BaselineRun) error { return ab.WriteBaseline(w, runs) }
 
 // Trend finds where figures changed over the recorded runs in dirs.
 func Trend(ctx context.Context, dirs []string) (result.Trend, error) { return ab.Trend(ctx, dirs) }
 
 // WriteTrendText writes a trend for a terminal.
 func WriteTrendText(w io.Writer, t result.Trend, o TextOptions) error { return report.Trend(w, t, o) }
-
-// WriteTrendJSON writes a trend as JSON.
-func WriteTrendJSON(w io.Writer, t result.Trend) error { return report.JSON(w, t) }
 
 // WriteTrendHTML writes a trend as a page.
 func WriteTrendHTML(w io.Writer, t result.Trend) error { return report.TrendHTML(w, t) }

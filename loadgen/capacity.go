@@ -63,11 +63,6 @@ func WriteCapacityComparisonText(w io.Writer, c result.CapacityComparison, o Tex
 	return report.CapacityComparison(w, c, o)
 }
 
-// WriteCapacityComparisonJSON writes a comparison of searches as JSON.
-func WriteCapacityComparisonJSON(w io.Writer, c result.CapacityComparison) error {
-	return report.JSON(w, c)
-}
-
 // WriteCapacityComparisonMarkdown writes a comparison of searches for the summary of a CI job.
 func WriteCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) error {
 	return fenced(w, func(w io.Writer) error { return report.CapacityComparison(w, c, TextOptions{Width: 120}) })
@@ -89,9 +84,6 @@ func fenced(w io.Writer, write func(io.Writer) error) error {
 func WriteCapacityText(w io.Writer, c result.Capacity, o TextOptions) error {
 	return report.Capacity(w, c, o)
 }
-
-// WriteCapacityJSON writes a search as capacity.json.
-func WriteCapacityJSON(w io.Writer, c result.Capacity) error { return report.JSON(w, c) }
 
 // WriteCapacityMarkdown writes a search for the summary of a CI job.
 func WriteCapacityMarkdown(w io.Writer, c result.Capacity) error {

@@ -218,6 +218,3 @@ func spanHint(first time.Time) string {
 func WriteDiagnosisText(w io.Writer, d result.Diagnosis, o TextOptions) error {
 	return report.Diagnosis(w, d, o)
 }
-
-// WriteDiagnosisJSON writes a diagnosis as JSON.
-func WriteDiagnosisJSON(w io.Writer, d result.Diagnosis) error { return report.JSON(w, d) }

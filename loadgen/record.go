@@ -23,9 +23,6 @@ func RecordAudit(ctx context.Context, o AuditRecording) (*Recording, error) {
 // WriteRecordingText writes a recording for a terminal.
 func WriteRecordingText(w io.Writer, r *Recording) error { return recording.WriteText(w, r) }
 
-// WriteRecordingJSON writes a recording as JSON.
-func WriteRecordingJSON(w io.Writer, r *Recording) error { return recording.WriteJSON(w, r) }
-
 // ClusterRecording says how to record a cluster.
 type ClusterRecording = recording.ClusterOptions
 

@@ -87,16 +87,10 @@ func WriteComparisonText(w io.Writer, c result.Comparison, o TextOptions) error 
 	return report.Comparison(w, c, o)
 }
 
-// WriteComparisonJSON writes a comparison as comparison.json.
-func WriteComparisonJSON(w io.Writer, c result.Comparison) error { return report.JSON(w, c) }
-
 // WriteComparisonMarkdown writes a comparison for the summary of a CI job.
 func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
 	return report.ComparisonSummary(w, c)
 }
-
-// WriteNodesJSON writes what simulated nodes did.
-func WriteNodesJSON(w io.Writer, n result.Nodes) error { return report.JSON(w, n) }
 
 type (
 	// Proof is a scenario and what it must do to the alerts.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,7 +101,7 @@ to what it held before. It is refused while faults are in force.`,
 		Example: `  controlplane etcd restore /tmp/etcd.db`,
 		Args:    cobra.ExactArgs(1),
 	}
-	dir, output := dirFlag(cmd), outputFlag(cmd)
+	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		file, err := filepath.Abs(args[0])
 		if err == nil {
@@ -119,11 +118,11 @@ to what it held before. It is refused while faults are in force.`,
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		if *output == "json" {
-			return exitcode.EnvironmentError(json.NewEncoder(cmd.OutOrStdout()).Encode(restored))
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s restored from %s; nothing was served for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
-		return nil
+		w := cmd.OutOrStdout()
+		return exitcode.EnvironmentError(output.Write(w, restored, func() error {
+			_, err := fmt.Fprintf(w, "%s restored from %s; nothing was served for %.1f s\n", strings.Join(restored.Members, ", "), file, restored.Down.Seconds())
+			return err
+		}))
 	}
 	return cmd
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
@@ -68,7 +68,7 @@ func (v faultVerb) command() *cobra.Command {
 	var dryRun bool
 	v.flags(cmd, &f)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "tell whether the plane could have it now, and begin nothing")
-	dir, output := dirFlag(cmd), outputFlag(cmd)
+	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("for") && f.For == 0 {
 			return errors.New("--for 0s has no length (leave --for away: until it is cleared)")
@@ -93,10 +93,8 @@ func (v faultVerb) command() *cobra.Command {
 		if err != nil {
 			return v.refusal(err)
 		}
-		if *output == "json" {
-			return writeJSON(cmd.OutOrStdout(), status)
-		}
-		return writeBegun(cmd.OutOrStdout(), status, *dir)
+		w := cmd.OutOrStdout()
+		return output.Write(w, status, func() error { return writeBegun(w, status, *dir) })
 	}
 	return cmd
 }
@@ -170,12 +168,6 @@ func notRunning(dir string) error {
 	return fmt.Errorf("%s: %w (start one with: controlplane up --detach%s)", dir, control.ErrNotRunning, dirArgument(dir))
 }
 
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
-
 func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	end := "until it is cleared"
 	switch {
@@ -211,13 +203,13 @@ func milliseconds(d time.Duration) string {
 type question struct {
 	client *control.Client
 	args   []string
-	output string
+	output *commandline.Output
 	stdout io.Writer
 }
 
 // asking makes cmd ask the supervisor of the plane in --dir, until a time is over or a signal comes.
 func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, question) error) *cobra.Command {
-	dir, output := dirFlag(cmd), outputFlag(cmd)
+	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := dial(*dir)
 		if err != nil {
@@ -227,7 +219,7 @@ func asking(cmd *cobra.Command, within time.Duration, ask func(context.Context, 
 		defer stop()
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		return ask(ctx, question{client, args, *output, cmd.OutOrStdout()})
+		return ask(ctx, question{client, args, output, cmd.OutOrStdout()})
 	}
 	return cmd
 }

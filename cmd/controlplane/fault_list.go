@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
@@ -37,10 +37,7 @@ force and the last thousand of those that have ended.`,
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		if q.output == "json" {
-			return writeJSON(q.stdout, list)
-		}
-		return writeFaults(q.stdout, list, time.Now())
+		return q.output.Write(q.stdout, list, func() error { return writeFaults(q.stdout, list, time.Now()) })
 	})
 }
 
@@ -130,16 +127,15 @@ fault that could not be undone is tried again.`,
 		if err != nil {
 			return exitcode.EnvironmentError(err)
 		}
-		if q.output == "json" {
-			return writeJSON(q.stdout, ended)
-		}
-		for _, s := range ended {
-			fmt.Fprintf(q.stdout, "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
-		}
-		if len(ended) == 0 {
-			fmt.Fprintln(q.stdout, "no fault was in force")
-		}
-		return nil
+		return q.output.Write(q.stdout, ended, func() error {
+			for _, s := range ended {
+				fmt.Fprintf(q.stdout, "fault %s: %s, %s\n", s.ID, faultName(s), faultState(s, time.Now()))
+			}
+			if len(ended) == 0 {
+				fmt.Fprintln(q.stdout, "no fault was in force")
+			}
+			return nil
+		})
 	})
 }
 
@@ -159,11 +155,11 @@ leader and of the holders of leases. It keeps the last few thousand.`,
 	asking(cmd, 365*24*time.Hour, func(ctx context.Context, q question) error {
 		return exitcode.EnvironmentError(showEvents(ctx, q.client, q.stdout, q.output, follow))
 	})
-	cmd.Flags().Lookup("output").Usage = "`form` of the result: text, or json with an event on each line"
+	cmd.Flags().Lookup("output").Usage = "`form` of the result: text, json with an event on each line, or yaml with a document for each"
 	return cmd
 }
 
-func showEvents(ctx context.Context, client *control.Client, w io.Writer, output string, follow bool) error {
+func showEvents(ctx context.Context, client *control.Client, w io.Writer, output *commandline.Output, follow bool) error {
 	// A request for events waits for one, so without --follow the timeout is short:
 	// a running plane has at least the event of its start.
 	if !follow {
@@ -185,14 +181,13 @@ func showEvents(ctx context.Context, client *control.Client, w io.Writer, output
 		for _, e := range events {
 			forgotten := e.Seq - last - 1
 			last = e.Seq
-			if output == "json" { // the numbers tell
-				err = json.NewEncoder(w).Encode(e)
-			} else {
-				if forgotten > 0 {
+			err := output.WriteEach(w, e, func() error {
+				if forgotten > 0 { // elsewhere the numbers tell
 					fmt.Fprintf(w, "(%d earlier events are forgotten)\n", forgotten)
 				}
-				_, err = fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)
-			}
+				_, err := fmt.Fprintf(w, "%s  %-11s  %-26s  %s\n", e.Time.Local().Format("15:04:05.000"), e.Kind, e.Component, e.Detail)
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ environment failed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), schemaCommand(), checkCommand(linked))
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), schemaCommand(), checkCommand(linked), commandline.ManCommand())
 	for _, tool := range tools() {
 		root.AddCommand(toolCommand(tool))
 	}
@@ -108,18 +108,4 @@ func dirArgument(dir string) string {
 		return ""
 	}
 	return " --dir " + shell.Quote(dir)
-}
-
-// outputFlag adds --output, whose value is checked before the command runs.
-func outputFlag(cmd *cobra.Command) *string {
-	form := cmd.Flags().StringP("output", "o", "text", "`form` of the result: text or json")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*form) }
-	return form
-}
-
-func checkOutput(form string) error {
-	if form != "text" && form != "json" {
-		return fmt.Errorf("--output %q is not known (text or json)", form)
-	}
-	return nil
 }

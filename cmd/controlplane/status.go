@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
 )
@@ -30,17 +31,14 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
   controlplane status --dir /tmp/plane --output json`,
 		Args: cobra.NoArgs,
 	}
-	dir, output := dirFlag(cmd), outputFlag(cmd)
+	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		status, err := readStatus(cmd.Context(), *dir)
 		if err != nil {
 			return err
 		}
-		if *output == "json" {
-			err = writeJSON(cmd.OutOrStdout(), status)
-		} else {
-			err = writeStatus(cmd.OutOrStdout(), status, time.Now())
-		}
+		w := cmd.OutOrStdout()
+		err = output.Write(w, status, func() error { return writeStatus(w, status, time.Now()) })
 		if err == nil && status.State != control.Ready {
 			err = fmt.Errorf("the control plane is %s", status.State)
 		}

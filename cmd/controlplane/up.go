@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,13 +17,15 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane"
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
 type upOptions struct {
-	dir, config, output string
-	detach, background  bool
-	observer            observerOptions
+	dir, config        string
+	output             *commandline.Output
+	detach, background bool
+	observer           observerOptions
 }
 
 func upCommand() *cobra.Command {
@@ -68,15 +69,15 @@ prometheus/prometheus.yml in the plane's directory.`,
 		Args: cobra.NoArgs,
 	}
 	var o upOptions
-	dir, output := dirFlag(cmd), outputFlag(cmd)
+	dir, output := dirFlag(cmd), commandline.AddOutput(cmd)
 	cmd.Flags().StringVar(&o.config, "config", "", "YAML `file` with the plane's settings; - is stdin")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "return when the plane is ready and leave it running")
 	cmd.Flags().BoolVar(&o.background, "background", false, "be the supervisor of up --detach")
 	_ = cmd.Flags().MarkHidden("background")
 	o.observer.add(cmd.Flags())
-	cmd.PreRunE = func(*cobra.Command, []string) error { return errors.Join(checkOutput(*output), o.observer.check()) }
+	cmd.PreRunE = func(*cobra.Command, []string) error { return o.observer.check() }
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o.dir, o.output = *dir, *output
+		o.dir, o.output = *dir, output
 		if o.detach {
 			return detach(cmd.Context(), o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}
@@ -138,11 +139,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 		progress.silence()
 		_ = crashTo(controlplane.LogFile(cluster.Dir, controlplane.SupervisorLog)) // a comfort, not a need
 	}
-	if o.output == "json" {
-		err = json.NewEncoder(stdout).Encode(cluster)
-	} else {
-		err = writeUsage(stdout, cluster, !o.background)
-	}
+	err = o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, !o.background) })
 	if err != nil {
 		fmt.Fprintln(progress, "write the result:", err)
 	}
@@ -259,10 +256,7 @@ func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 		}
 	}()
 	if cluster, ready := control.ReadStart(said, stderr); ready {
-		if o.output == "json" {
-			return exitcode.EnvironmentError(json.NewEncoder(stdout).Encode(cluster))
-		}
-		return exitcode.EnvironmentError(writeUsage(stdout, cluster, false))
+		return exitcode.EnvironmentError(o.output.WriteEach(stdout, cluster, func() error { return writeUsage(stdout, cluster, false) }))
 	}
 	err = cmd.Wait() // the supervisor has told already what went wrong
 	var exit *exec.ExitError

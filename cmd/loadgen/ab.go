@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -16,7 +17,8 @@ import (
 func newAB(signals *interrupts) *cobra.Command {
 	o := loadgen.ABOptions{Plan: loadgen.DefaultPlan()}
 	var a, b []string
-	var output, against string
+	var against string
+	var output *commandline.Output
 	var sum summary
 	var noHooks bool
 	var pairs, alphas []string
@@ -58,7 +60,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), sum.check(), looks(&o.Plan, pairs, alphas)); err != nil {
+			if err := errors.Join(sum.check(), looks(&o.Plan, pairs, alphas)); err != nil {
 				return err
 			}
 			if against != "" {
@@ -72,7 +74,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 				return err
 			}
 			defer release()
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			read := func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
 			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read, ui.Step); err != nil {
 				return err
@@ -93,6 +95,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
+	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
 	flags.StringArrayVar(&o.Gated, "figure", nil, "a figure of this `name` decides, in place of those that are calibrated; all: every figure (repeatable)")
@@ -111,7 +114,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: beside loadgen, then PATH)")
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
@@ -135,8 +138,8 @@ func looks(p *result.Plan, pairs, alphas []string) error {
 	return nil
 }
 
-func showAB(w io.Writer, dir string, c result.AB, output string) error {
-	return showAs(output, c.ExitCode, func() error { return loadgen.WriteABJSON(w, c) }, func() error {
+func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
 		return loadgen.WriteABText(w, c, textOptions(w, dir))
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,7 @@ import (
 )
 
 func newAlerts() *cobra.Command {
-	var output string
+	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the alerts that Stormglass ships, and prove them",
@@ -33,9 +32,6 @@ runbooks too.`,
   loadgen alerts prove --rule EtcdWALFsyncSlow`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			all, err := alerts.Rules()
 			if err != nil {
 				return err
@@ -43,7 +39,7 @@ runbooks too.`,
 			return listAlerts(cmd.OutOrStdout(), all, output)
 		},
 	}
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(newProve(), newRender())
 	return cmd
 }
@@ -60,32 +56,29 @@ type listedAlert struct {
 	Runbook      string  `json:"runbook"`
 }
 
-func listAlerts(w io.Writer, all []alerts.Alert, output string) error {
+func listAlerts(w io.Writer, all []alerts.Alert, output *commandline.Output) error {
 	const scrape = 5 * time.Second
-	if output == "json" {
-		var list []listedAlert
-		for _, a := range all {
-			list = append(list, listedAlert{
-				Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.Floor(scrape, 0).Seconds(),
-				Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
-			})
-		}
-		encoder := jsonTo(w)
-		encoder.SetEscapeHTML(false) // > in an expression stays readable
-		return encoder.Encode(list)
-	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+	var list []listedAlert
 	for _, a := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(scrape, 0), a.Smallest)
+		list = append(list, listedAlert{
+			Alert: a.Alert, Severity: a.Labels["severity"], Component: a.Labels["component"], Proof: a.Run, FloorSeconds: a.Floor(scrape, 0).Seconds(),
+			Smallest: a.Smallest, Expr: a.Expr, ForSeconds: time.Duration(a.For).Seconds(), Runbook: a.Annotations["runbook"],
+		})
 	}
-	return t.Flush()
+	return output.Write(w, list, func() error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ALERT\tSEVERITY\tPROOF\tFLOOR\tSMALLEST FAULT")
+		for _, a := range all {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", a.Alert, a.Labels["severity"], a.Run, a.Floor(scrape, 0), a.Smallest)
+		}
+		return t.Flush()
+	})
 }
 
 type proveOptions struct {
 	rules, proofs     []string
 	out, controlPlane string
-	output            string
+	output            *commandline.Output
 	summary           summary
 }
 
@@ -113,7 +106,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
   loadgen alerts prove proofs/*
   loadgen alerts prove proofs/* -o json | jq '.proofs[].outcomes[] | select(.fired)'`,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if err := errors.Join(checkOutput(p.output), p.summary.check()); err != nil {
+			if err := p.summary.check(); err != nil {
 				return err
 			}
 			if len(dirs) > 0 {
@@ -128,7 +121,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 	flags.StringVar(&p.out, "out", "", "`directory` of the runs, one for each proof (default runs/TIME-alerts)")
 	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	p.summary.flag(cmd)
-	addOutputFlag(cmd, &p.output)
+	p.output = commandline.AddOutput(cmd)
 	return cmd
 }
 
@@ -183,7 +176,7 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	if err := p.checkOut(proofs); err != nil {
 		return err
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	say := func(format string, args ...any) { fmt.Fprintf(progressTo(cmd), format+"\n", args...) }
 	var all []loadgen.JudgedProof
 	ran := map[string]bool{}
 	for i, proof := range proofs {
@@ -253,12 +246,6 @@ func (p proveOptions) show(cmd *cobra.Command, all []loadgen.JudgedProof) error 
 		}
 	}
 	r, w := loadgen.NewProofReport(all, wanted), cmd.OutOrStdout()
-	shown := showAs(p.output, r.ExitCode, func() error { return jsonTo(w).Encode(r) }, func() error { return loadgen.WriteProofs(w, r) })
+	shown := showAs(w, p.output, r.ExitCode, r, func() error { return loadgen.WriteProofs(w, r) })
 	return after(p.summary, shown, r, loadgen.WriteProofsMarkdown)
-}
-
-func jsonTo(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -20,7 +21,10 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.PersistentFlags().StringVar(&dir, "baselines", "baselines", "the `directory` of all baselines")
 	cmd.PersistentFlags().StringVar(&dir, "dir", "baselines", "the `directory` of all baselines")
+	_ = cmd.PersistentFlags().MarkHidden("dir") // its older name
+	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
 		Use:     "save NAME DIR...",
 		Short:   "Save the results of runs, beside those that the baseline has",
@@ -37,14 +41,28 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	}
 	list := &cobra.Command{
 		Use: "list", Short: "List the baselines", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return loadgen.ListBaselines(cmd.OutOrStdout(), dir) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := loadgen.Baselines(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return listForm.Write(w, all, func() error { return loadgen.WriteBaselines(w, all) })
+		},
 	}
+	listForm = commandline.AddOutput(list)
 	show := &cobra.Command{
 		Use: "show NAME", Short: "Print the figures of a baseline's runs", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return loadgen.ShowBaseline(cmd.Context(), cmd.OutOrStdout(), filepath.Join(dir, args[0]))
+			runs, err := loadgen.ReadBaseline(cmd.Context(), filepath.Join(dir, args[0]))
+			if err != nil {
+				return err
+			}
+			w := cmd.OutOrStdout()
+			return showForm.Write(w, runs, func() error { return loadgen.WriteBaseline(w, runs) })
 		},
 	}
+	showForm = commandline.AddOutput(show)
 	cmd.AddCommand(save, list, show)
 	return cmd
 }

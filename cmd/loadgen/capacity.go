@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -16,7 +17,7 @@ import (
 func newCapacity(signals *interrupts) *cobra.Command {
 	o := loadgen.CapacityOptions{Width: 0.15, Trials: 40}
 	var a, b []string
-	var output string
+	var output *commandline.Output
 	var noHooks bool
 	var sum summary
 	cmd := &cobra.Command{
@@ -52,7 +53,7 @@ lower, 3 one of them was not found.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+			if err := sum.check(); err != nil {
 				return err
 			}
 			if args[0] == "-" {
@@ -67,7 +68,7 @@ lower, 3 one of them was not found.`,
 			}
 			defer release()
 			o.Read = func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			o.Progress, o.Hurry = ui, signals.second()
 			if len(b) > 0 {
 				c, err := capacitySides(ctx, o, a, b)
@@ -91,6 +92,7 @@ lower, 3 one of them was not found.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
+	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	addHooksFlag(cmd, &noHooks)
 	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
@@ -100,7 +102,7 @@ lower, 3 one of them was not found.`,
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(newCapacityCompare())
 	return cmd
 }
@@ -120,14 +122,14 @@ func capacitySides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]st
 	return c, err
 }
 
-func showCapacityComparison(w io.Writer, c result.CapacityComparison, output string) error {
-	return showAs(output, c.ExitCode, func() error { return loadgen.WriteCapacityComparisonJSON(w, c) }, func() error {
+func showCapacityComparison(w io.Writer, c result.CapacityComparison, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
 		return loadgen.WriteCapacityComparisonText(w, c, textOptions(w, ""))
 	})
 }
 
 func newCapacityCompare() *cobra.Command {
-	var output string
+	var output *commandline.Output
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "compare A B",
@@ -141,7 +143,7 @@ searches found no capacity.`,
 		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+			if err := sum.check(); err != nil {
 				return err
 			}
 			c, err := loadgen.CompareCapacity(args[0], args[1])
@@ -152,12 +154,12 @@ searches found no capacity.`,
 		},
 	}
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-func showCapacity(w io.Writer, dir string, c result.Capacity, output string) error {
-	return showAs(output, c.ExitCode, func() error { return loadgen.WriteCapacityJSON(w, c) }, func() error {
+func showCapacity(w io.Writer, dir string, c result.Capacity, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
 		return loadgen.WriteCapacityText(w, c, textOptions(w, dir))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -41,13 +42,14 @@ func (c *chart) check(cmd *cobra.Command) error {
 
 func (c *chart) requested() bool { return c.list || c.name != "" }
 
-func (c *chart) run(cmd *cobra.Command, dir, output string) error {
+func (c *chart) run(cmd *cobra.Command, dir string, output *commandline.Output) error {
 	if c.list {
 		all, err := loadgen.Charts(cmd.Context(), dir)
 		if err != nil {
 			return err
 		}
-		return listCharts(cmd.OutOrStdout(), all, output)
+		w := cmd.OutOrStdout()
+		return output.Write(w, all, func() error { return listCharts(w, all) })
 	}
 	if err := checkWritable("--svg", c.file); err != nil {
 		return err
@@ -69,10 +71,7 @@ func (c *chart) run(cmd *cobra.Command, dir, output string) error {
 	return errors.Join(err, f.Close())
 }
 
-func listCharts(w io.Writer, all []loadgen.Chart, output string) error {
-	if output == "json" {
-		return jsonTo(w).Encode(all)
-	}
+func listCharts(w io.Writer, all []loadgen.Chart) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, p := range all {
 		what := p.Title

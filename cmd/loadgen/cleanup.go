@@ -36,7 +36,7 @@ machine's directory for temporary files go too; every run removes those first.`,
 			if wrong := validation.IsValidLabelValue(runID); len(wrong) > 0 {
 				return loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", runID, loadgen.RunLabel))
 			}
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			for _, path := range loadgen.Sweep() {
 				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}

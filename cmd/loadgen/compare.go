@@ -1,17 +1,17 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newCompare() *cobra.Command {
 	plan := loadgen.DefaultPlan()
 	var gated []string
-	var output, out string
+	var out string
+	var output *commandline.Output
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "compare A B",
@@ -31,7 +31,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
   loadgen compare baselines/main runs/new --figure apiserver-cpu`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), sum.check()); err != nil {
+			if err := sum.check(); err != nil {
 				return err
 			}
 			c, err := loadgen.CompareRuns(cmd.Context(), plan, gated, args[0], args[1])
@@ -54,6 +54,6 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: none is written)")
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }

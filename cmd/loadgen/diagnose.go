@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -20,7 +17,7 @@ import (
 func newDiagnose() *cobra.Command {
 	var o loadgen.DiagnoseOptions
 	var prometheus prometheusFlags
-	var output string
+	var output *commandline.Output
 	var live bool
 	var dir string
 	cmd := &cobra.Command{
@@ -47,7 +44,7 @@ there are symptoms without a cause, or too little data.`,
   loadgen diagnose --live`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), prometheus.alone()); err != nil {
+			if err := prometheus.alone(); err != nil {
 				return err
 			}
 			url := prometheus.config.URL
@@ -90,17 +87,17 @@ there are symptoms without a cause, or too little data.`,
 	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase that is diagnosed")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: as found)")
 	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")
-	flags.StringVar(&dir, "cluster", cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default")), "the observed control plane's `directory`, for --live; also $"+control.DirEnv)
+	addDirFlag(flags, &dir, "the observed control plane's `directory`, for --live")
 	prometheus.add(flags)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
 // exitOf is the exit code of each answer.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}
 
-func showDiagnosis(w io.Writer, d result.Diagnosis, output string, exit int) error {
-	return showAs(output, exit, func() error { return loadgen.WriteDiagnosisJSON(w, d) }, func() error {
+func showDiagnosis(w io.Writer, d result.Diagnosis, output *commandline.Output, exit int) error {
+	return showAs(w, output, exit, d, func() error {
 		return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
 	})
 }

@@ -45,7 +45,7 @@ storage.tsdb.out_of_order_time_window only.`,
 			}
 			o.Dir, o.Receiver, o.Writer = out, receiver.config, cmd.OutOrStdout()
 			o.Receiver.Attempts = exportAttempts
-			say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+			say := func(format string, args ...any) { fmt.Fprintf(progressTo(cmd), format+"\n", args...) }
 			o.Log = say
 			done, err := exportTo(cmd, args[0], o, out)
 			if err != nil {

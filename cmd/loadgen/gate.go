@@ -10,13 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func newGate() *cobra.Command {
 	var rules []string
-	var output, junit string
+	var junit string
+	var output *commandline.Output
 	var sum summary
 	cmd := &cobra.Command{
 		Use:   "gate DIR --rules FILE",
@@ -40,7 +42,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
   loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), sum.check(), checkWritable("--junit", junit)); err != nil {
+			if err := errors.Join(sum.check(), checkWritable("--junit", junit)); err != nil {
 				return err
 			}
 			if len(rules) == 0 {
@@ -62,7 +64,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
@@ -40,11 +39,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	ctx, signals, stop := listen(ctx)
 	defer stop()
 
-	// client-go logs to standard error, past all progress; what matters comes
-	// back as errors.
-	klog.SetLogger(klog.Logger{})
-
 	root := newRoot(signals)
+	addGlobals(root, stderr)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -92,8 +88,9 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 		SilenceErrors: true,
 		Version:       loadgen.Version(),
 	}
-	root.AddCommand(newRun(signals), newAB(signals), newCapacity(signals), newCompare(), newBaseline(), newTrend(), newScenarios(), newSchema(), newValidate(), newImport(), newNodes(signals), newObserve(), newReport(), newDiagnose(), newRecord(), newQuery(), newServe(), newExport(), newGate(), newAlerts(), newCleanup())
+	root.AddCommand(newRun(signals), newAB(signals), newCapacity(signals), newCompare(), newBaseline(), newTrend(), newScenarios(), newSchema(), newValidate(), newImport(), newNodes(signals), newObserve(), newReport(), newDiagnose(), newRecord(), newQuery(), newServe(), newExport(), newGate(), newAlerts(), newCleanup(), commandline.ManCommand())
 	// An empty --summary or --junit writes no file.
 	commandline.Strict(root, loadgen.Usage, "summary", "junit")
+	completeValues(root)
 	return root
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -18,7 +21,8 @@ func newNodes(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
 	var kubeconfig kubeconfigFlags
 	var count int
-	var fidelity, output string
+	var fidelity string
+	var output *commandline.Output
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "nodes",
@@ -41,14 +45,14 @@ Fidelity "kubelet" makes each request of a kubelet, over a connection of each no
   loadgen nodes --count 5000 --fidelity shared`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), checkNodes(count, fidelity)); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), checkNodes(count, fidelity)); err != nil {
 				return err
 			}
 			s, err := scenario.ForNodes(count, fidelity, o.Overrides)
 			if err != nil {
 				return loadgen.Usage(err)
 			}
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
@@ -58,24 +62,8 @@ Fidelity "kubelet" makes each request of a kubelet, over a connection of each no
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				return loadgen.WriteNodesJSON(cmd.OutOrStdout(), nodes)
-			}
-			ready := fmt.Sprintf("%d nodes Ready in %.1f s", nodes.Count, nodes.ReadySeconds)
-			if nodes.ReadySeconds == 0 {
-				ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s; %d heartbeats, p99 %.1f ms, missed by us %d, by the server %d; %d pods started, %d stopped\n",
-				ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
-				nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
-			for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {
-				var parts []string
-				for _, event := range slices.Sorted(maps.Keys(nodes.PodLives[life])) {
-					parts = append(parts, fmt.Sprintf("%s %d", event, nodes.PodLives[life][event]))
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "pods with life %s: %s\n", life, strings.Join(parts, ", "))
-			}
-			return nil
+			w := cmd.OutOrStdout()
+			return output.Write(w, nodes, func() error { return printNodes(w, nodes) })
 		},
 	}
 	flags := cmd.Flags()
@@ -85,8 +73,26 @@ Fidelity "kubelet" makes each request of a kubelet, over a connection of each no
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
+}
+
+func printNodes(w io.Writer, nodes result.Nodes) error {
+	ready := fmt.Sprintf("%d nodes Ready in %.1f s", nodes.Count, nodes.ReadySeconds)
+	if nodes.ReadySeconds == 0 {
+		ready = fmt.Sprintf("ended before all %d nodes were Ready", nodes.Count)
+	}
+	fmt.Fprintf(w, "%s; %d heartbeats, p99 %.1f ms, missed by us %d, by the server %d; %d pods started, %d stopped\n",
+		ready, nodes.Heartbeats, nodes.Heartbeat.P99*1000,
+		nodes.MissedByGenerator, nodes.MissedByServer, nodes.PodsStarted, nodes.PodsStopped)
+	for _, life := range slices.Sorted(maps.Keys(nodes.PodLives)) {
+		var parts []string
+		for _, event := range slices.Sorted(maps.Keys(nodes.PodLives[life])) {
+			parts = append(parts, fmt.Sprintf("%s %d", event, nodes.PodLives[life][event]))
+		}
+		fmt.Fprintf(w, "pods with life %s: %s\n", life, strings.Join(parts, ", "))
+	}
+	return nil
 }
 
 // checkNodes refuses what the flags of `nodes` cannot mean, by the flags' names.

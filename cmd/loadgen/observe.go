@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/loopback"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -31,7 +31,7 @@ const anyPort = "127.0.0.1:0"
 
 func newObserve() *cobra.Command {
 	var o loadgen.ObserveOptions
-	var output string
+	var output *commandline.Output
 	var receiver remoteWriteFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
@@ -47,11 +47,11 @@ It is read-only, has no password, and listens on this machine only, unless
 Prometheus of your own it writes prometheus/prometheus.yml into the plane's
 directory, with the rules, and prometheus/scrape.yaml to be included by another.`,
 		Example: `  loadgen observe
-  loadgen observe --cluster /tmp/plane --listen 127.0.0.1:9090
+  loadgen observe --dir /tmp/plane --listen 127.0.0.1:9090
   promtool query instant http://127.0.0.1:9090 'ALERTS'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(checkOutput(output), checkTimes(o), receiver.check()); err != nil {
+			if err := errors.Join(checkTimes(o), receiver.check()); err != nil {
 				return err
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
@@ -60,22 +60,29 @@ directory, with the rules, and prometheus/scrape.yaml to be included by another.
 			}
 			defer release()
 			o.RemoteWrite = receiver.config
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			o.Log = func(format string, args ...any) { ui.Step(fmt.Sprintf(format, args...)) }
 			o.Ready = func(url, config string) { printObserver(cmd.OutOrStdout(), url, config, output) }
 			return loadgen.Observe(ctx, o)
 		},
 	}
 	flags := cmd.Flags()
-	dir := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
-	flags.StringVar(&o.Dir, "cluster", dir, "the control plane's `directory`; also $"+control.DirEnv)
+	addDirFlag(flags, &o.Dir, "the control plane's `directory`")
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
 	addPublicFlag(flags, &o.Public)
 	flags.DurationVar(&o.Interval, "interval", 5*time.Second, "`time` between scrapes of a component")
 	flags.DurationVar(&o.Retention, "retention", 24*time.Hour, "how long samples are kept at the least")
 	receiver.add(flags)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
+}
+
+// addDirFlag adds --dir, which names a plane as it does in controlplane.
+func addDirFlag(flags *pflag.FlagSet, dir *string, usage string) {
+	preset := cmp.Or(os.Getenv(control.DirEnv), filepath.Join("planes", "default"))
+	flags.StringVar(dir, "dir", preset, usage+"; also $"+control.DirEnv)
+	flags.StringVar(dir, "cluster", preset, usage)
+	_ = flags.MarkHidden("cluster") // its older name; cobra would print a deprecation to standard output
 }
 
 // checkTimes holds an observation to the bounds that a scenario's recording has.
@@ -92,13 +99,12 @@ func checkTimes(o loadgen.ObserveOptions) error {
 
 // printObserver prints the API's address to standard output, where the parent
 // process waits for it.
-func printObserver(w io.Writer, url, config, output string) {
-	if output == "json" {
-		_ = json.NewEncoder(w).Encode(map[string]string{"url": url, "prometheusConfig": config})
-		return
-	}
-	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # one of your own\n",
-		url, url, filepath.Join(config, loadgen.ScrapeConfigFile))
+func printObserver(w io.Writer, url, config string, output *commandline.Output) {
+	_ = output.WriteEach(w, map[string]string{"url": url, "prometheusConfig": config}, func() error {
+		_, err := fmt.Fprintf(w, "Prometheus' query API is at %s\n\n  Grafana: a data source of type Prometheus with this URL\n  promtool query instant %s up\n  prometheus --config.file=%s   # one of your own\n",
+			url, url, filepath.Join(config, loadgen.ScrapeConfigFile))
+		return err
+	})
 }
 
 // untilParentEnds is a context that ends when the process does that started

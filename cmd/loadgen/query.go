@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newQuery() *cobra.Command {
 	var o loadgen.QueryOptions
-	var output string
+	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "query DIR EXPR",
 		Short: "Evaluate PromQL over a recorded run",
@@ -32,7 +33,7 @@ code is 0.`,
   loadgen query runs/20261121-101500-slow-fsync 'ALERTS{alertstate="firing"}' --range -o csv > alerts.csv`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkQueryOutput(output), checkQuery(cmd, o)); err != nil {
+			if err := checkQuery(cmd, o); err != nil {
 				return err
 			}
 			o.Expr = args[1]
@@ -41,13 +42,12 @@ code is 0.`,
 				if a.Empty() {
 					fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: the expression has no value there")
 				}
-				switch output {
-				case "json":
-					return a.WriteJSON(w)
-				case "csv":
-					return a.WriteCSV(w)
-				}
-				return a.WriteText(w)
+				return output.Write(w, a.Data(), func() error {
+					if output.String() == "csv" {
+						return a.WriteCSV(w)
+					}
+					return a.WriteText(w)
+				})
 			})
 		},
 	}
@@ -57,16 +57,8 @@ code is 0.`,
 	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or of the run")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default that between scrapes)")
 	flags.Lookup("step").DefValue = ""
-	flags.StringVarP(&output, "output", "o", "text", "`format` of the values on standard output: text, json or csv")
+	output = commandline.AddOutput(cmd, "csv")
 	return cmd
-}
-
-func checkQueryOutput(output string) error {
-	switch output {
-	case "text", "json", "csv":
-		return nil
-	}
-	return loadgen.Usage(fmt.Errorf("--output %q is unknown (text, json or csv)", output))
 }
 
 // checkQuery refuses what would silently do nothing.

@@ -31,28 +31,27 @@ docs/reference/traces.md has the format and says what is left out.`,
 type recordFlags struct {
 	out       string
 	keepNames bool
-	output    string
+	output    *commandline.Output
 }
 
 func (f *recordFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.out, "out", "", "the trace's `file`, a new one; a name that ends in .gz is compressed")
 	cmd.Flags().BoolVar(&f.keepNames, "keep-names", false, "keep the names of users, namespaces and objects (default: hashes of them)")
-	addOutputFlag(cmd, &f.output)
+	f.output = commandline.AddOutput(cmd)
 }
 
 func (f *recordFlags) check() error {
-	err := checkOutput(f.output)
 	if f.out == "" {
-		return errors.Join(err, loadgen.Usage(errors.New("--out is missing (name the trace's file, as --out storm.trace.gz)")))
+		return loadgen.Usage(errors.New("--out is missing (name the trace's file, as --out storm.trace.gz)"))
 	}
-	if e := commandline.NewFile(f.out); e != nil {
-		err = errors.Join(err, loadgen.Usage(fmt.Errorf("--out %w", e)))
+	if err := commandline.NewFile(f.out); err != nil {
+		return loadgen.Usage(fmt.Errorf("--out %w", err))
 	}
-	return err
+	return nil
 }
 
 func (f *recordFlags) show(w io.Writer, r *loadgen.Recording) error {
-	return showAs(f.output, loadgen.ExitPass, func() error { return loadgen.WriteRecordingJSON(w, r) }, func() error {
+	return showAs(w, f.output, loadgen.ExitPass, r, func() error {
 		return loadgen.WriteRecordingText(w, r)
 	})
 }

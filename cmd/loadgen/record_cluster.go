@@ -46,7 +46,7 @@ resource are read for their sizes, but no Secret.`,
 			if err != nil {
 				return err
 			}
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			cfg, name, err := loadgen.Reach(cmd.Context(), at, ui.Step)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -19,7 +19,7 @@ const (
 func newRecordCompare() *cobra.Command {
 	var o loadgen.TraceCompareOptions
 	rate, dispersion := mostRateError, mostDispersionError
-	var output string
+	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "compare TRACE RECORDING",
 		Short: "Compare a trace with the recording of its replay",
@@ -33,7 +33,7 @@ Exit codes: 0 both are within their bounds, 1 one is not.`,
   loadgen record compare tuesday.trace.gz again.trace.gz`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := checkOutput(output)
+			var err error
 			if o.Speed <= 0 {
 				err = errors.Join(err, loadgen.Usage(fmt.Errorf("--speed %g is out of bounds (over 0)", o.Speed)))
 			}
@@ -52,17 +52,13 @@ Exit codes: 0 both are within their bounds, 1 one is not.`,
 				exit = loadgen.ExitFail
 			}
 			w := cmd.OutOrStdout()
-			return showAs(output, exit, func() error {
-				e := json.NewEncoder(w)
-				e.SetIndent("", "  ")
-				return e.Encode(c)
-			}, func() error { return c.WriteText(w) })
+			return showAs(w, output, exit, c, func() error { return c.WriteText(w) })
 		},
 	}
 	cmd.Flags().Float64Var(&o.Speed, "speed", 1, "of the replay")
 	cmd.Flags().IntVar(&o.Copies, "copies", 1, "of each actor in the replay")
 	percentVar(cmd.Flags(), &rate, "rate", "the most that requests of a verb, resource and actor may differ")
 	percentVar(cmd.Flags(), &dispersion, "dispersion", "the most that dispersions may differ")
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }

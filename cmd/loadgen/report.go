@@ -1,15 +1,14 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newReport() *cobra.Command {
-	var output string
+	var output *commandline.Output
 	var one chart
 	var sum summary
 	cmd := &cobra.Command{
@@ -27,7 +26,7 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
   loadgen report runs/20261121-101500-rollout-500 --chart wal-fsync-p99 --svg fsync.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), one.check(cmd)); err != nil {
+			if err := one.check(cmd); err != nil {
 				return err
 			}
 			if err := sum.check(); err != nil { // by making the file
@@ -51,7 +50,7 @@ that stands alone, for a page or a ticket. --charts lists their names.`,
 		},
 	}
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	one.flags(cmd)
 	return cmd
 }

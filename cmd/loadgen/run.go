@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -18,7 +18,8 @@ import (
 func newRun(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
 	var yes bool
-	var output, variant string
+	var variant string
+	var output *commandline.Output
 	var sum summary
 	var prometheus prometheusFlags
 	var receiver remoteWriteFlags
@@ -67,7 +68,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check()); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check()); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config
@@ -83,7 +84,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			if err := s.DropGates(o.WithoutGates); err != nil {
 				return loadgen.Usage(err)
 			}
-			ui := newTUI(cmd.ErrOrStderr())
+			ui := newTUI(cmd)
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
@@ -125,6 +126,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		},
 	}
 	flags := cmd.Flags()
+	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringArrayVar(&o.WithoutGates, "without-gate", nil, "leave out the gate of this `name`, such as one on metrics your cluster does not offer (repeatable)")
 	addHooksFlag(cmd, &o.WithoutHooks)
@@ -138,7 +140,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	receiver.add(flags)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
@@ -150,31 +152,17 @@ func printLeftovers(w io.Writer, left string) {
 	}
 }
 
-func addOutputFlag(cmd *cobra.Command, output *string) {
-	cmd.Flags().StringVarP(output, "output", "o", "text", "`format` of the result on standard output: text or json")
-}
-
-func checkOutput(output string) error {
-	if output != "text" && output != "json" {
-		return loadgen.Usage(fmt.Errorf("--output %q is unknown (text or json)", output))
-	}
-	return nil
-}
-
 // show prints the result; the exit code is the verdict's. An empty dir: there is no
 // report of it.
-func show(w io.Writer, dir string, res result.Result, output string) error {
-	return showAs(output, res.ExitCode, func() error { return loadgen.WriteJSON(w, res) }, func() error {
+func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
+	return showAs(w, output, res.ExitCode, res, func() error {
 		return loadgen.WriteText(w, res, textOptions(w, dir))
 	})
 }
 
-func showAs(output string, exitCode int, asJSON, asText func() error) error {
-	write := asText
-	if output == "json" {
-		write = asJSON
-	}
-	if err := write(); err != nil || exitCode == loadgen.ExitPass {
+// showAs prints a result v, as text by asText, and ends with its exit code.
+func showAs(w io.Writer, output *commandline.Output, exitCode int, v any, asText func() error) error {
+	if err := output.Write(w, v, asText); err != nil || exitCode == loadgen.ExitPass {
 		return err
 	}
 	return verdictError(exitCode)
@@ -187,8 +175,8 @@ func textOptions(w io.Writer, dir string) loadgen.TextOptions {
 	return loadgen.TextOptions{Color: colours(w), Width: width(w), Dir: dir}
 }
 
-func showComparison(w io.Writer, dir string, c result.Comparison, output string) error {
-	return showAs(output, c.ExitCode, func() error { return loadgen.WriteComparisonJSON(w, c) }, func() error {
+func showComparison(w io.Writer, dir string, c result.Comparison, output *commandline.Output) error {
+	return showAs(w, output, c.ExitCode, c, func() error {
 		return loadgen.WriteComparisonText(w, c, textOptions(w, dir))
 	})
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newServe() *cobra.Command {
 	var o loadgen.ServeOptions
-	var output string
+	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "serve DIR...",
 		Short: "Serve recorded runs to Grafana by Prometheus' query API",
@@ -31,9 +32,6 @@ at the end of the latest run; promtool always sends one, so give it --time.`,
   promtool query instant --time 2026-11-21T10:17:00Z http://127.0.0.1:9090 'ALERTS'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
 				return err
@@ -42,7 +40,7 @@ at the end of the latest run; promtool always sends one, so give it --time.`,
 			o.Dirs = args
 			var printing error
 			o.Ready = func(url string, runs []loadgen.ServedRun) {
-				printing = printServed(cmd.OutOrStdout(), url, runs, output)
+				printing = output.Write(cmd.OutOrStdout(), map[string]any{"url": url, "runs": runs}, func() error { return printServed(cmd.OutOrStdout(), url, runs) })
 			}
 			if err := loadgen.Serve(ctx, o); err != nil {
 				return err
@@ -53,14 +51,11 @@ at the end of the latest run; promtool always sends one, so give it --time.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Addr, "listen", anyPort, "`address` to serve at; port 0 takes a free one")
 	addPublicFlag(flags, &o.Public)
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }
 
-func printServed(w io.Writer, url string, runs []loadgen.ServedRun, output string) error {
-	if output == "json" {
-		return jsonTo(w).Encode(map[string]any{"url": url, "runs": runs})
-	}
+func printServed(w io.Writer, url string, runs []loadgen.ServedRun) error {
 	fmt.Fprintf(w, "Prometheus' query API is at %s\n\n", url)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tFROM\tTO\tGRAFANA'S TIME RANGE")

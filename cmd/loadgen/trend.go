@@ -6,11 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newTrend() *cobra.Command {
-	var output, html string
+	var html string
+	var output *commandline.Output
 	cmd := &cobra.Command{
 		Use:   "trend DIR...",
 		Short: "Find where figures changed over many recorded runs",
@@ -23,7 +25,7 @@ A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab
   loadgen trend baselines/nightly --html trend.html`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkOutput(output), checkWritable("--html", html)); err != nil {
+			if err := checkWritable("--html", html); err != nil {
 				return err
 			}
 			t, err := loadgen.Trend(cmd.Context(), args)
@@ -40,12 +42,12 @@ A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab
 				}
 			}
 			w := cmd.OutOrStdout()
-			return showAs(output, loadgen.ExitPass, func() error { return loadgen.WriteTrendJSON(w, t) }, func() error {
+			return showAs(w, output, loadgen.ExitPass, t, func() error {
 				return loadgen.WriteTrendText(w, t, textOptions(w, ""))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&html, "html", "", "`file` for a page with a chart of each figure")
-	addOutputFlag(cmd, &output)
+	output = commandline.AddOutput(cmd)
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/stormglass/stormglass/loadgen"
@@ -28,14 +29,16 @@ type tui struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
+	quiet    bool // only questions are written
 	columns  int
 	drawn    bool // the live line stands on the terminal
 	began    time.Time
 	plain    time.Time // of the last plain live line
 }
 
-func newTUI(w io.Writer) *tui {
-	t := &tui{w: w, columns: width(w), began: time.Now()}
+func newTUI(cmd *cobra.Command) *tui {
+	w := cmd.ErrOrStderr()
+	t := &tui{w: w, quiet: quiet(cmd), columns: width(w), began: time.Now()}
 	if f, ok := w.(*os.File); ok {
 		t.terminal = term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	}
@@ -46,6 +49,9 @@ func newTUI(w io.Writer) *tui {
 func (t *tui) Step(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
 	t.clear()
 	fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), line)
 }
@@ -54,6 +60,9 @@ func (t *tui) Step(line string) {
 func (t *tui) Live(s loadgen.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.quiet {
+		return
+	}
 	if !t.terminal {
 		if now := time.Now(); now.Sub(t.plain) >= plainEvery {
 			t.plain = now

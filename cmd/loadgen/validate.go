@@ -73,6 +73,7 @@ resources that it has itself.`,
 			return nil
 		},
 	}
+	addFilenameFlag(cmd)
 	addSetFlag(cmd, &sets)
 	cmd.Flags().BoolVar(&show, "show", false, "print what the scenario resolves to and, as comments, what its templates expand to")
 	return cmd

@@ -65,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 	}
 	defer log.Close() // it has its own
 	w := &Observer{done: make(chan struct{})}
-	w.cmd = exec.Command(o.Binary, "observe", "--cluster", o.Dir, "--listen", o.Addr, "--output", "json")
+	w.cmd = exec.Command(o.Binary, "observe", "--dir", o.Dir, "--listen", o.Addr, "--output", "json")
 	if o.Public {
 		w.cmd.Args = append(w.cmd.Args, "--observe-public")
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"text/tabwriter"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -44,7 +45,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	for _, r := range all {
 		to := filepath.Join(dir, r.result.Run.Started.UTC().Format("20060102-150405")+"-"+r.result.Run.ID)
 		if err := os.MkdirAll(to, 0o700); err != nil {
-			return n, exitcode.Usagef("%s: %w (name another with --dir)", dir, userfile.Cause(err))
+			return n, exitcode.Usagef("%s: %w (name another with --baselines)", dir, userfile.Cause(err))
 		}
 		for _, file := range kept() {
 			text, err := result.ReadFile(r.dir, file)
@@ -60,39 +61,68 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	return n, nil
 }
 
-// ListBaselines writes a line for each baseline in dir.
-func ListBaselines(w io.Writer, dir string) error {
+// Baseline is a baseline among others, by its newest run.
+type Baseline struct {
+	Name     string          `json:"name"`
+	Scenario string          `json:"scenario"`
+	Runs     int             `json:"runs"`
+	Last     time.Time       `json:"last"`
+	Versions result.Versions `json:"versions"`
+}
+
+// Baselines lists the baselines in dir.
+func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitcode.Usagef("%s: there are no baselines (`loadgen baseline save NAME DIR` saves one; --dir names another directory)", dir)
+		return nil, exitcode.Usagef("%s: there are no baselines (`loadgen baseline save NAME DIR` saves one; --baselines names another directory)", dir)
 	}
 	if err != nil {
-		return exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
+		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	all := []Baseline{}
 	for _, e := range entries {
-		set, err := readSet(context.Background(), filepath.Join(dir, e.Name()))
+		set, err := readSet(ctx, filepath.Join(dir, e.Name()))
 		if err != nil {
 			continue // something else that lies there
 		}
 		last := set[len(set)-1].result.Run
-		fmt.Fprintf(tab, "%s\t%s\t%d runs\tlast %s\tKubernetes %s\tStormglass %s\n", e.Name(), chart.Clean(last.Scenario), len(set),
-			last.Started.UTC().Format("2006-01-02 15:04"), chart.Clean(last.Versions.Kubernetes), chart.Clean(last.Versions.Stormglass))
+		all = append(all, Baseline{e.Name(), last.Scenario, len(set), last.Started, last.Versions})
+	}
+	return all, nil
+}
+
+// WriteBaselines writes a line for each baseline.
+func WriteBaselines(w io.Writer, all []Baseline) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, b := range all {
+		fmt.Fprintf(tab, "%s\t%s\t%d runs\tlast %s\tKubernetes %s\tStormglass %s\n", b.Name, chart.Clean(b.Scenario), b.Runs,
+			b.Last.UTC().Format("2006-01-02 15:04"), chart.Clean(b.Versions.Kubernetes), chart.Clean(b.Versions.Stormglass))
 	}
 	return tab.Flush()
 }
 
-// ShowBaseline writes the figures of each run of a baseline.
-func ShowBaseline(ctx context.Context, w io.Writer, dir string) error {
+// BaselineRun is what a baseline keeps of a run.
+type BaselineRun struct {
+	Run     result.Run      `json:"run"`
+	Figures []result.Figure `json:"figures"`
+}
+
+// ReadBaseline reads the runs of a baseline.
+func ReadBaseline(ctx context.Context, dir string) (runs []BaselineRun, err error) {
 	set, err := readSet(ctx, dir)
-	if err != nil {
-		return err
-	}
 	for _, r := range set {
-		run := r.result.Run
+		runs = append(runs, BaselineRun{r.result.Run, r.result.Figures})
+	}
+	return runs, err
+}
+
+// WriteBaseline writes the figures of each run of a baseline.
+func WriteBaseline(w io.Writer, runs []BaselineRun) error {
+	for _, r := range runs {
+		run := r.Run
 		fmt.Fprintf(w, "%s  %s, seed %d, Kubernetes %s, %s\n", run.Started.UTC().Format("2006-01-02 15:04:05"), chart.Clean(run.Scenario), run.Seed, chart.Clean(run.Versions.Kubernetes), chart.Clean(run.Host.CPUModel))
 		tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, f := range r.result.Figures {
+		for _, f := range r.Figures {
 			value := chart.None
 			if f.Value != nil {
 				value = chart.Format(scenario.Unit(f.Unit), *f.Value)

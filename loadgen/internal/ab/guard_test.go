@@ -231,3 +231,31 @@ func TestSideIsAConfig(t *testing.T) {
 		t.Errorf("%q, want %q: %v", s.Set, want, err)
 	}
 }
+
+// A run beside which the machine did something else tells nothing; what it did is said with its share and the bound.
+func TestUnfitRun(t *testing.T) {
+	bounds := paired.Default().Throw
+	fit := func() result.Member {
+		return result.Member{Seconds: 50, CPUs: 2, Machine: &result.Machine{BusySeconds: 60, OwnSeconds: 56, StealSeconds: 1, IOWaitSeconds: new(5.0)}}
+	}
+	for name, c := range map[string]struct {
+		change func(*result.Member)
+		want   string
+	}{
+		"alone":          {func(*result.Member) {}, ""},
+		"stolen":         {func(m *result.Member) { m.Machine.StealSeconds = 3 }, "3.0% of the processors' time was taken by the hypervisor (bound 2.0%)"},
+		"a neighbour":    {func(m *result.Member) { m.Machine.BusySeconds = 66 }, "10.0% of the processors' time was used by other processes (bound 5.0%)"},
+		"a slow disk":    {func(m *result.Member) { m.Machine.IOWaitSeconds = new(12.5) }, "25.0% of the time some process waited for a disk (bound 20.0%)"},
+		"no pressure":    {func(m *result.Member) { m.Machine.IOWaitSeconds = nil }, ""},
+		"saturated":      {func(m *result.Member) { m.Unfit = []string{"it was late"} }, "it was late"},
+		"nothing known":  {func(m *result.Member) { m.Machine = nil }, ""},
+		"no length":      {func(m *result.Member) { m.Seconds = 0 }, ""},
+		"stolen and old": {func(m *result.Member) { m.Machine.StealSeconds, m.Machine.BusySeconds = 3, 90 }, "3.0% of the processors' time was taken by the hypervisor (bound 2.0%)"},
+	} {
+		m := fit()
+		c.change(&m)
+		if got := unfit(bounds, m); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

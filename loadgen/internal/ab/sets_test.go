@@ -2,6 +2,7 @@ package ab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -129,10 +130,12 @@ func TestBaseline(t *testing.T) {
 		t.Errorf("%+v, %v", c.Figures, err)
 	}
 	var list, shown bytes.Buffer
-	if err := ListBaselines(&list, filepath.Join(dir, "baselines")); err != nil || !strings.Contains(list.String(), "main  known  4 runs") {
+	all, err := Baselines(t.Context(), filepath.Join(dir, "baselines"))
+	if err := errors.Join(err, WriteBaselines(&list, all)); err != nil || !strings.Contains(list.String(), "main  known  4 runs") {
 		t.Errorf("%s%v", list.String(), err)
 	}
-	if err := ShowBaseline(t.Context(), &shown, kept); err != nil || strings.Count(shown.String(), "calm") != 4 {
+	read, err := ReadBaseline(t.Context(), kept)
+	if err := errors.Join(err, WriteBaseline(&shown, read)); err != nil || strings.Count(shown.String(), "calm") != 4 {
 		t.Errorf("%s%v", shown.String(), err)
 	}
 }

@@ -2,7 +2,6 @@ package recordings
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -36,8 +35,8 @@ func (a Answer) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// WriteJSON writes an answer as the data of Prometheus' query API.
-func (a Answer) WriteJSON(w io.Writer) error {
+// Data is an answer as the data of Prometheus' query API.
+func (a Answer) Data() any {
 	type data struct {
 		ResultType string `json:"resultType"`
 		Result     any    `json:"result"`
@@ -60,10 +59,7 @@ func (a Answer) WriteJSON(w io.Writer) error {
 		}
 		out.Result = all
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(out)
+	return out
 }
 
 // WriteCSV writes an answer with a point a line: its time, a column for each label, its

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -13,14 +12,6 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
-
-// WriteJSON writes a recording as JSON.
-func WriteJSON(w io.Writer, r *Recording) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(r)
-}
 
 // mostRows of a table; the rest is summed up in one.
 const mostRows = 10

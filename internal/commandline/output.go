@@ -1,0 +1,97 @@
+package commandline
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms that every result has.
+const (
+	Text = "text"
+	JSON = "json"
+	YAML = "yaml"
+)
+
+// Output is the form of a command's result on standard output: the value of --output.
+type Output struct {
+	form  string
+	forms []string
+}
+
+// AddOutput adds --output to a command whose result may have other forms besides text, JSON and YAML.
+func AddOutput(c *cobra.Command, others ...string) *Output {
+	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
+	c.Flags().VarP(o, "output", "o", "`form` of the result on standard output: "+o.known())
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)) // it fails for a flag that there is not
+	return o
+}
+
+func (o *Output) String() string { return o.form }
+
+// Type is what usage_test knows the flag by.
+func (o *Output) Type() string { return "form" }
+
+// Set takes a form by its name.
+func (o *Output) Set(form string) error {
+	if !slices.Contains(o.forms, form) {
+		return fmt.Errorf("is unknown (%s)", o.known())
+	}
+	o.form = form
+	return nil
+}
+
+func (o *Output) known() string {
+	last := len(o.forms) - 1
+	return strings.Join(o.forms[:last], ", ") + " or " + o.forms[last]
+}
+
+// Write writes a result: v as JSON or YAML, or what text writes.
+func (o *Output) Write(w io.Writer, v any, text func() error) error {
+	switch o.form {
+	case JSON:
+		return encodeJSON(w, v, "  ")
+	case YAML:
+		return encodeYAML(w, v)
+	}
+	return text()
+}
+
+// WriteEach writes one of many results: v as a line of JSON or a document of YAML, or what text writes.
+func (o *Output) WriteEach(w io.Writer, v any, text func() error) error {
+	switch o.form {
+	case JSON:
+		return encodeJSON(w, v, "")
+	case YAML:
+		if _, err := io.WriteString(w, "---\n"); err != nil {
+			return err
+		}
+		return encodeYAML(w, v)
+	}
+	return text()
+}
+
+func encodeJSON(w io.Writer, v any, indent string) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", indent)
+	e.SetEscapeHTML(false) // > in an expression stays readable
+	return e.Encode(v)
+}
+
+func encodeYAML(w io.Writer, v any) error {
+	var doc strings.Builder
+	if err := encodeJSON(&doc, v, ""); err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML([]byte(doc.String()))
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
