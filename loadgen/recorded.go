@@ -24,9 +24,11 @@ type Chart = report.Picture
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
 // JudgeBy judges the run in dir by files of gates or of Prometheus' rules, and writes
-// nothing. Alerts of rules must not fire in any phase, except those that a gate names.
-func JudgeBy(ctx context.Context, dir string, files []string) (result.Result, error) {
-	return judge.By(ctx, dir, files)
+// nothing. Alerts of rules must not fire in any phase, except those that a gate names. The
+// lack of data of the gates and alerts of noDataAllowed counts for nothing, unless all of
+// them lack it; the result says which these are.
+func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
+	return judge.By(ctx, dir, files, noDataAllowed...)
 }
 
 // IsComparison reports whether dir holds the runs of several variants.

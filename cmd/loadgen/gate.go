@@ -16,7 +16,7 @@ import (
 )
 
 func newGate() *cobra.Command {
-	var rules []string
+	var rules, allowed []string
 	var junit string
 	var output *commandline.Output
 	var sum summary
@@ -37,9 +37,16 @@ what the run recorded, each group as often as it says (once a minute, if it does
 not), so a metric that was not recorded, or a phase that was over before anybody
 looked, is no data, which is no pass.
 
+A rule whose for, offset or interval is longer than the run or its phase is told as
+TOO SHORT, apart from NO DATA: a longer run can judge it. --allow-no-data names rules
+and gates that may have no data, of any reason: they are told as ALLOWED and leave the
+exit code alone. If they have data they count as ever, and a run of which nothing else
+is judged does not pass.
+
 A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 		Example: `  loadgen gate runs/20261121-101500-rollout-500 --rules gates.yaml
-  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"`,
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --junit gate.xml --summary "$GITHUB_STEP_SUMMARY"
+  loadgen gate runs/20261121-101500-rollout-500 --rules prometheus-rules.yaml --allow-no-data KubeAPIErrorBudgetBurn`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(sum.check(), checkWritable("--junit", junit)); err != nil {
@@ -51,7 +58,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 			if loadgen.IsComparison(args[0]) {
 				return loadgen.Usage(fmt.Errorf("%s holds the runs of several variants (name the directory of one, in it)", args[0]))
 			}
-			res, err := loadgen.JudgeBy(cmd.Context(), args[0], rules)
+			res, err := loadgen.JudgeBy(cmd.Context(), args[0], rules, allowed...)
 			if err != nil {
 				return err
 			}
@@ -62,6 +69,7 @@ A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&rules, "rules", nil, "`file` of gates, or of Prometheus' rules (repeatable)")
+	cmd.Flags().StringArrayVar(&allowed, "allow-no-data", nil, "`rule` or gate that may have no data (repeatable)")
 	cmd.Flags().StringVar(&junit, "junit", "", "`file` for the result as JUnit")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

@@ -159,6 +159,10 @@ type Gate struct {
 	// number
 	Unit   string `json:"unit"`
 	Detail string `json:"detail,omitempty"` // how the value came about, or why there is none
+	// TooShort: no data, as the alert's for, offset or interval is longer than the run or phase
+	TooShort bool `json:"tooShort,omitempty"`
+	// Allowed: no data, which counts for nothing, by `loadgen gate --allow-no-data`
+	Allowed bool `json:"allowed,omitempty"`
 }
 
 // Figure is one row of the comparison of variants: what a gate would judge.

@@ -168,7 +168,9 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 // is either gates, as in a scenario (gates: [...]), or Prometheus' rules (groups: [...]),
 // of which no alert may fire in any phase unless a gate of another file names it. Lost
 // scrapes, a saturated generator and the like count as in Judge.
-func By(ctx context.Context, dir string, files []string) (res result.Result, err error) {
+//
+// The lack of data of gates and alerts that noDataAllowed names counts for nothing, unless all lack it.
+func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
@@ -178,6 +180,9 @@ func By(ctx context.Context, dir string, files []string) (res result.Result, err
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
 	gates, err := readGates(rec.Scenario, files)
+	if err == nil {
+		err = gate.AllowNoData(gates, noDataAllowed)
+	}
 	switch {
 	case err != nil && rec.Foreign != nil: // the gates may be about what it has lost
 		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)

@@ -263,6 +263,7 @@ func writeJUnit(w io.Writer, s junitSuite) error {
 		s.Tests++
 		s.Failures += btoi(c.Failure != nil)
 		s.Errors += btoi(c.Error != nil)
+		s.Skipped += btoi(c.Skipped != nil)
 	}
 	root := junitSuites{Name: "stormglass", Tests: s.Tests, Failures: s.Failures, Errors: s.Errors, Time: s.Time, Suite: s}
 	if _, err := io.WriteString(w, xml.Header); err != nil {

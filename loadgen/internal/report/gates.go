@@ -50,7 +50,7 @@ func (t *terminal) gates(r result.Result) {
 			continue
 		}
 		row := plain("", chart.Clean(g.Name), gateValue(g), gateBound(g), margin(g), overText(g, len(r.Measurements.Phases)))
-		row[0], row[4].style = cell{word(g.Verdict), style(g.Verdict)}, style(g.Verdict)
+		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
 		bad.add(row...)
 		detail := chart.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
 		// What a value says of itself, an alert says in words: when, of what, for how long.

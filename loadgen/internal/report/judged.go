@@ -20,6 +20,26 @@ const alertObjective = "alert"
 // word is the verdict as it is shown everywhere; colour only repeats it.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
+// gateWord is the verdict of a gate. A gate that a run this short cannot judge, and one whose lack of data is allowed, are
+// told apart from those whose lack of data matters.
+func gateWord(g result.Gate) string {
+	switch {
+	case g.Allowed:
+		return "ALLOWED"
+	case g.TooShort:
+		return "TOO SHORT"
+	}
+	return word(g.Verdict)
+}
+
+// gateStyle is the style of a gate's verdict.
+func gateStyle(g result.Gate) string {
+	if g.Allowed {
+		return "dim"
+	}
+	return style(g.Verdict)
+}
+
 // runWord is the verdict of a run; an environment that failed under it is
 // not the cluster's failure.
 func runWord(r result.Result) string {
@@ -29,14 +49,24 @@ func runWord(r result.Result) string {
 	return word(r.Verdict)
 }
 
-// byUrgency orders gates: failed, without data, passed; the scenario's order
+// byUrgency orders gates: failed, without data, too short a run, allowed to have no data, passed; the scenario's order
 // within each.
 func byUrgency(gates []result.Gate) []result.Gate {
-	rank := map[result.Verdict]int{result.Fail: 0, result.NoData: 1, result.Pass: 2}
+	rank := func(g result.Gate) int {
+		switch {
+		case g.Verdict == result.Fail:
+			return 0
+		case g.Verdict == result.Pass:
+			return 4
+		case g.Allowed:
+			return 3
+		case g.TooShort:
+			return 2
+		}
+		return 1
+	}
 	gates = slices.Clone(gates)
-	slices.SortStableFunc(gates, func(a, b result.Gate) int {
-		return cmp.Compare(rank[a.Verdict], rank[b.Verdict])
-	})
+	slices.SortStableFunc(gates, func(a, b result.Gate) int { return cmp.Compare(rank(a), rank(b)) })
 	return gates
 }
 
@@ -52,14 +82,22 @@ func countGates(gates []result.Gate, v result.Verdict) int {
 func headline(r result.Result) string {
 	failed, nodata := countGates(r.Gates, result.Fail), countGates(r.Gates, result.NoData)
 	total := len(r.Gates)
+	allowed, short := 0, 0
+	for _, g := range r.Gates {
+		allowed += btoi(g.Allowed)
+		short += btoi(g.TooShort && !g.Allowed)
+	}
+	nodata -= allowed
 	var parts []string
 	switch {
 	case total == 0:
 		parts = append(parts, "no gates")
-	case failed == 0 && nodata == 0 && total == 1:
+	case failed == 0 && nodata == 0 && total == 1 && allowed == 0:
 		parts = append(parts, "the one gate passed")
-	case failed == 0 && nodata == 0:
+	case failed == 0 && nodata == 0 && allowed == 0:
 		parts = append(parts, fmt.Sprintf("all %d gates passed", total))
+	case failed == 0 && nodata == 0:
+		parts = append(parts, fmt.Sprintf("%d of %d gates passed", total-allowed, total))
 	case failed == 0:
 		parts = append(parts, fmt.Sprintf("%d of %d gates without data", nodata, total))
 	default:
@@ -67,6 +105,12 @@ func headline(r result.Result) string {
 		if nodata > 0 {
 			parts = append(parts, fmt.Sprintf("%d without data", nodata))
 		}
+	}
+	if short > 0 {
+		parts = append(parts, fmt.Sprintf("%d of them too short", short))
+	}
+	if allowed > 0 {
+		parts = append(parts, fmt.Sprintf("%d allowed", allowed))
 	}
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")

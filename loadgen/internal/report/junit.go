@@ -42,9 +42,13 @@ type (
 		Name      string        `xml:"name,attr"`
 		Classname string        `xml:"classname,attr"`
 		Time      string        `xml:"time,attr"`
+		Skipped   *junitSkipped `xml:"skipped"`
 		Error     *junitProblem `xml:"error"`
 		Failure   *junitProblem `xml:"failure"`
 		Output    string        `xml:"system-out,omitempty"`
+	}
+	junitSkipped struct {
+		Message string `xml:"message,attr"`
 	}
 	junitProblem struct {
 		Message string `xml:"message,attr"`
@@ -54,9 +58,9 @@ type (
 )
 
 // JUnit writes junit.xml: a test case for the run itself and one per gate.
-// A failed gate is a <failure>; a gate without data is an <error>, never
-// <skipped>, since CI systems take skipped for green. The file is green exactly
-// when the verdict is pass.
+// A failed gate is a <failure>; a gate without data is an <error>, as CI systems take
+// <skipped> for green, which is what one is whose lack of data is allowed. The file is
+// green exactly when the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
 		Name: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r)),
@@ -106,6 +110,10 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 		c.Failure = &junitProblem{Message: said, Type: "gate", Text: text}
 	default:
 		why := cmp.Or(chart.Clean(g.Detail), "could not be judged")
+		if g.Allowed {
+			c.Skipped, c.Output = &junitSkipped{Message: "no data, which is allowed: " + why}, text
+			break
+		}
 		c.Error = &junitProblem{Message: "no data: " + why, Type: "no data", Text: text}
 	}
 	return c

@@ -57,8 +57,9 @@ func checkJUnit(t *testing.T, text string) *element {
 		"testsuite":  {[]string{"name", "tests", "failures", "errors", "skipped", "time", "timestamp"}, nil, []string{"properties", "testcase"}},
 		"properties": {nil, nil, []string{"property"}},
 		"property":   {[]string{"name", "value"}, nil, nil},
-		"testcase":   {[]string{"name", "classname", "time"}, nil, []string{"error", "failure", "system-out"}},
+		"testcase":   {[]string{"name", "classname", "time"}, nil, []string{"skipped", "error", "failure", "system-out"}},
 		"error":      {[]string{"message", "type"}, nil, nil},
+		"skipped":    {[]string{"message"}, nil, nil},
 		"failure":    {[]string{"message", "type"}, nil, nil},
 		"system-out": {},
 	}

@@ -136,7 +136,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 // pageFuncs is how templates show what stands in a result.
 func pageFuncs() template.FuncMap {
 	return template.FuncMap{
-		"clean": chart.Clean, "style": style, "word": word, "seconds": optional,
+		"clean": chart.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
 		"abValue": abValue, "percent": abPercent, "spread": spreadOf,

@@ -29,7 +29,7 @@ func Summary(w io.Writer, r result.Result) error {
 	if len(r.Gates) > 0 {
 		b.WriteString("\n| verdict | gate | value | bound | detail |\n|---|---|---|---|---|\n")
 		for _, g := range byUrgency(r.Gates) {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", emphasis(g.Verdict), markdown.Cell(chart.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", gateEmphasis(g), markdown.Cell(chart.Clean(g.Name)), markdown.Cell(gateValue(g)), markdown.Cell(gateBound(g)),
 				markdown.Cell(chart.Shorten(chart.Clean(g.Detail), summaryDetail)))
 		}
 	}
@@ -88,6 +88,16 @@ func summaryFacts(run result.Run) []string {
 }
 
 // emphasis makes what did not pass stand out.
+func gateEmphasis(g result.Gate) string {
+	switch {
+	case g.Allowed:
+		return "allowed"
+	case g.TooShort:
+		return "**too short**"
+	}
+	return emphasis(g.Verdict)
+}
+
 func emphasis(v result.Verdict) string {
 	if v == result.Pass {
 		return string(v)

@@ -140,9 +140,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 		return f, err
 	}
 	f.readings[0].detail = withNotes(f.readings[0].detail, notes)
-	for _, w := range why {
-		f.readings = append(f.readings, reading{missing: w})
-	}
+	f.readings = append(f.readings, why...)
 	return f, nil
 }
 
@@ -182,21 +180,21 @@ func pending(h alerting.History, name string) string {
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
 // silenceDoubts returns reasons why the alert's silence proves nothing.
-func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why, notes []string, err error) {
+func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
-			why = append(why, w.missing)
+			why = append(why, reading{missing: w.missing})
 		}
 	}
 	if err := h.Failed[c.Alert]; err != nil {
-		return append(why, fmt.Sprintf("%s cannot be evaluated: %v", c.Alert, err)), nil, nil
+		return append(why, reading{missing: fmt.Sprintf("%s cannot be evaluated: %v", c.Alert, err)}), nil, nil
 	}
 	s, err := c.alert.rules.Look(ctx, a, c.Alert, c.alert.known)
 	if err != nil {
 		return nil, nil, err
 	}
 	if s.Blind != "" {
-		return append(why, s.Blind), nil, nil
+		return append(why, reading{missing: s.Blind}), nil, nil
 	}
 	if len(s.Unborn) > 0 {
 		notes = append(notes, strings.Join(s.Unborn, ", ")+" had no series yet")
@@ -213,14 +211,14 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 				return nil, nil, err
 			}
 			if t.why != "" {
-				why = append(why, t.why)
+				why = append(why, reading{missing: t.why})
 				continue
 			}
 			targets = append(targets, t)
 		}
 		lost, more, _ := gapEach.gaps(targets, w.name)
 		if notes = append(notes, more...); lost != "" {
-			why = append(why, lost)
+			why = append(why, reading{missing: lost})
 		}
 	}
 	return why, notes, nil
@@ -228,7 +226,10 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 
 // late says why an alert had no time to fire, or to be looked at, in the windows.
 // Rules were first evaluated at a given time.
-func (c Compiled) late(first time.Time, windows []window) (why []string) {
+func (c Compiled) late(first time.Time, windows []window) (why []reading) {
+	tooShort := func(format string, args ...any) {
+		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
+	}
 	r := c.alert.reach
 	if n := len(windows); n > 0 && windows[n-1].missing == "" && !r.Fires(first, windows[n-1].end) {
 		var needs []string
@@ -238,11 +239,11 @@ func (c Compiled) late(first time.Time, windows []window) (why []string) {
 		if r.Back > 0 {
 			needs = append(needs, "it looks "+span(r.Back)+" back")
 		}
-		why = append(why, fmt.Sprintf("%s cannot fire within %s: %s", c.Alert, span(windows[n-1].end.Sub(first)), strings.Join(needs, ", and ")))
+		tooShort("%s cannot fire within %s: %s", c.Alert, span(windows[n-1].end.Sub(first)), strings.Join(needs, ", and "))
 	}
 	for _, w := range c.stretches(windows) {
 		if !r.Looks(first, w.start, w.end) {
-			why = append(why, fmt.Sprintf("%s was not evaluated in %s: that is done every %s (write interval: into the groups of it and of the records that it reads)", c.Alert, w.name, span(r.Every)))
+			tooShort("%s was not evaluated in %s: that is done every %s (write interval: into the groups of it and of the records that it reads)", c.Alert, w.name, span(r.Every))
 		}
 	}
 	return why

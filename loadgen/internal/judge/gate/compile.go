@@ -39,6 +39,8 @@ type Compiled struct {
 	known func(metric string) bool
 	// alert of a gate that names one; nil for others.
 	alert *alert
+	// noDataAllowed: a lack of data counts for nothing.
+	noDataAllowed bool
 }
 
 type place struct{ phase, load string }

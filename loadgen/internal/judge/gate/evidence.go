@@ -33,6 +33,8 @@ type reading struct {
 	// happened that could have been measured.
 	missing string
 	nothing bool
+	// short: missing says that the run is too short, of an alert.
+	short bool
 	// alike: missing is said once, of all phases that have it.
 	alike bool
 	// failed is a failure whatever the value: a condition that was not met.

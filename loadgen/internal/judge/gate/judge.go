@@ -135,7 +135,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 		case result.Fail:
 			failures = append(failures, reason(g))
 		case result.NoData:
-			doubts = append(doubts, reason(g))
+			if !g.Allowed {
+				doubts = append(doubts, reason(g))
+			}
 		}
 	}
 	if run.Interrupted {
@@ -157,6 +159,8 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	}
 	if len(gates) == 0 {
 		whole = append(whole, "there are no gates: nothing was judged")
+	} else if !slices.ContainsFunc(judged, func(g result.Gate) bool { return !g.Allowed }) {
+		whole = append(whole, fmt.Sprintf("nothing was judged: the lack of data of all %d gates is allowed", len(judged)))
 	}
 	return failures, append(whole, doubts...)
 }

@@ -30,6 +30,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	case len(missing) > 0 || n == 0:
 		g.Verdict, g.Detail = result.NoData, strings.Join(missing, "; ")
 		g.Withheld, g.AtLeast = c.withheld(f)
+		g.TooShort, g.Allowed = tooShort(f), c.noDataAllowed
 		return g, worst
 	default:
 		g.Verdict = result.Pass
@@ -37,6 +38,18 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
 	return g, worst
+}
+
+// tooShort reports whether the length of the run is all that keeps an alert from being judged.
+func tooShort(f finding) bool {
+	short := false
+	for _, r := range f.readings {
+		if r.missing != "" && !r.short {
+			return false
+		}
+		short = short || r.short
+	}
+	return short
 }
 
 // withheld is the worst value that is kept from being judged, nil if none is.
