@@ -11,8 +11,8 @@ import (
 )
 
 // kubeconfigFlags name a cluster of the user's and the identity to use there, by
-// kubectl's names. The scenario and the run set namespaces and timeouts; passwords and
-// proxies are not used.
+// kubectl's names. The scenario and the run set namespaces and timeouts; passwords are
+// not used, and proxies are the kubeconfig's or the environment's.
 type kubeconfigFlags struct {
 	current bool
 	names   []string // of those that belong to a cluster

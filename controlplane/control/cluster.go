@@ -114,6 +114,8 @@ type ScrapeTarget struct {
 	// InsecureSkipVerify: the user has said not to verify the server, in a
 	// kubeconfig's insecure-skip-tls-verify. Never set for a bundled plane.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty" yaml:"insecureSkipVerify"`
+	// ProxyURL of the HTTP or SOCKS proxy on the way to it. Empty: none, whatever the environment says.
+	ProxyURL string `json:"proxyURL,omitempty" yaml:"proxyURL"`
 }
 
 // Deviation is one setting that differs from upstream's default.

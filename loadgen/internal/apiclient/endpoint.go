@@ -40,8 +40,8 @@ type Endpoint struct {
 	Agent string
 	// TLS is the client's side: roots, server name, certificate.
 	TLS *tls.Config
-	// DialContext opens the TCP connection where rest.Config.Dial is set; nil otherwise.
-	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// DialContext opens the connection: through a proxy, if there is one, and by rest.Config.Dial, if that is set.
+	DialContext DialFunc
 
 	authenticate func() (http.Header, error) // nil where the certificate says all
 	mu           sync.Mutex
@@ -67,13 +67,17 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	}
 	to := &Endpoint{
 		Addr: net.JoinHostPort(server.Hostname(), port), Prefix: strings.TrimSuffix(server.Path, "/"),
-		Agent: cmp.Or(c.UserAgent, DefaultAgent), DialContext: c.Dial,
+		Agent: cmp.Or(c.UserAgent, DefaultAgent),
 	}
-	c = rest.CopyConfig(c)
-	if err := rest.LoadTLSFiles(c); err != nil {
+	if to.DialContext, err = Dialer(c); err != nil {
+		return nil, err
+	}
+	loaded := rest.CopyConfig(c)
+	if err := rest.LoadTLSFiles(loaded); err != nil {
 		return nil, fmt.Errorf("read the client's TLS files: %w", err)
 	}
-	ca := c.CAData
+	ca := loaded.CAData
+	c = rest.CopyConfig(c)       // with the files of the certificate, which are read again for each connection
 	c.CAData, c.CAFile = nil, "" // parsed once for all nodes, below
 	tc, err := c.TransportConfig()
 	if err != nil {
@@ -131,7 +135,7 @@ func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
 }
 
-// Connect opens a connection. o lacks TLS, and DialContext where it is the endpoint's.
+// Connect opens a connection. o lacks TLS and, where it is the endpoint's, DialContext.
 func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
 	o.TLS = e.TLS
 	if o.DialContext == nil {

@@ -14,6 +14,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
 // explain says in the words of a person what a failed first request means: one line
@@ -104,18 +107,25 @@ func explainTLS(err error) error {
 
 func explainNetwork(err error) error {
 	var dns *net.DNSError
-	var op *net.OpError
 	var netErr net.Error
-	proxy := errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"))
+	var refused *apiclient.RefusedError
 	switch {
-	case proxy:
-		return fmt.Errorf("the proxy on the way to it cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(op.Err))
+	case errors.As(err, &refused) && refused.Code == http.StatusProxyAuthRequired:
+		return fmt.Errorf("the proxy on the way to it wants a login: %w (write it as http://USER:PASSWORD@HOST:PORT in proxy-url of the kubeconfig, or in HTTPS_PROXY)", refused)
+	case errors.As(err, &refused) && refused.Code >= 500:
+		return fmt.Errorf("the proxy on the way to it does not reach it: %w (is the cluster up, is the address right?)", refused)
+	case errors.As(err, &refused):
+		return fmt.Errorf("the proxy on the way to it refuses to connect: %w (does it permit this address and port? NO_PROXY excludes addresses from HTTPS_PROXY)", refused)
+	case ofProxy(err) != nil:
+		return fmt.Errorf("the proxy on the way to it cannot be used: %s (proxy-url in the kubeconfig, or HTTPS_PROXY, names it)", oneLine(ofProxy(err)))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return errors.New("connection refused (is the cluster up, is the address right?)")
 	case errors.As(err, &dns):
 		return fmt.Errorf("no such host %s (is the address right, is the VPN up?)", dns.Name)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return errors.New("there is no route to it (is the address right, is the VPN up?)")
+	case errors.Is(err, h2conn.ErrNoHTTP2):
+		return errors.New("it does not offer HTTP/2, which load and simulated nodes speak (does a gateway or proxy in between end TLS?)")
 	case closed(err):
 		return errors.New("it closed the connection without an answer (is it the port of an API server?)")
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
@@ -126,6 +136,15 @@ func explainNetwork(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s (is the address right, and a proxy in between?)", oneLine(err))
+}
+
+// ofProxy returns the error of a proxy that a connection was to go through; nil: err is none of a proxy.
+func ofProxy(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) {
+		return op.Err
+	}
+	return nil
 }
 
 // closed reports whether a connection was closed without an answer, also in an attempt

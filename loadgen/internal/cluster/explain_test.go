@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
+
+	"github.com/stormglass/stormglass/internal/proxytest"
 )
 
 // What answers in place of a cluster, or does not, is told in one line with a hint
@@ -38,6 +40,16 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 	insecure := fmt.Sprintf("server: %q, insecure-skip-tls-verify: true", good.URL)
 	through := func(proxy string) string {
 		return kubeconfigOf(t, fmt.Sprintf("%s, proxy-url: %q", insecure, proxy), "token: good")
+	}
+	refusing := func(status int) string {
+		p := proxytest.Start(t)
+		p.Refuse = status
+		return "http://" + p.Addr()
+	}
+	over1 := func(h http.Handler) string {
+		s := httptest.NewTLSServer(h)
+		t.Cleanup(s.Close)
+		return kubeconfig(t, s.URL, authority(s), goodToken)
 	}
 	plugin := func(command, args string) string {
 		return kubeconfigOf(t, insecure, fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: %s, args: %s}", command, args))
@@ -75,7 +87,11 @@ func TestAnswersInPlaceOfACluster(t *testing.T) {
 		{"a dead proxy", through("http://127.0.0.1:1"), "the proxy on the way to it cannot be used: dial tcp 127.0.0.1:1: connect: connection refused (proxy-url"},
 		{"a proxy of no such name", through("http://nowhere.invalid:3128"), "the proxy on the way to it cannot be used: "},
 		{"a dead SOCKS proxy", through("socks5://127.0.0.1:1"), "the proxy on the way to it cannot be used: "},
-		{"a proxy that refuses", through(refuses.URL), "Forbidden (is the address right, and a proxy in between?)"},
+		{"a proxy that refuses", through(refuses.URL), "the proxy on the way to it refuses to connect: " + refuses.URL + " answers 403 Forbidden (does it permit"},
+		{"a proxy that wants a login", through(refusing(http.StatusProxyAuthRequired)), "the proxy on the way to it wants a login: http://"},
+		{"a proxy that does not reach it", through(refusing(http.StatusBadGateway)), "the proxy on the way to it does not reach it: http://"},
+		{"a proxy that is none", through("http://" + ssh), "the proxy on the way to it cannot be used: http://" + ssh + " does not answer like an HTTP proxy"},
+		{"a server without HTTP/2", over1(good), "it does not offer HTTP/2, which load and simulated nodes speak (does a gateway"},
 		{"a plugin that fails", plugin("sh", `["-c", "exit 3"]`), "the exec plugin of the kubeconfig gave no credentials: exec: executable sh failed with exit code 3 (run it by hand"},
 		{"a plugin that is not there", plugin("no-such-plugin", "[]"), "the exec plugin of the kubeconfig gave no credentials: exec: executable no-such-plugin not found"},
 		{"a plugin that says something else", plugin("echo", "[hello]"), "the exec plugin of the kubeconfig gave no credentials: "},

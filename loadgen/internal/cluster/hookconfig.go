@@ -7,6 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // WriteKubeconfig writes a kubeconfig of the target, with the identity that creates and removes what the run owns, for
@@ -32,6 +34,11 @@ func hookKubeconfig(cfg *rest.Config, namespace string) *clientcmdapi.Config {
 	cluster.TLSServerName, cluster.InsecureSkipTLSVerify = cfg.ServerName, cfg.Insecure
 	cluster.CertificateAuthority, cluster.CertificateAuthorityData = cfg.CAFile, cfg.CAData
 	cluster.DisableCompression = cfg.DisableCompression
+	if cfg.Proxy != nil { // commands inherit the environment's
+		if via, err := apiclient.Proxy(cfg); err == nil && via != nil {
+			cluster.ProxyURL = via.String()
+		}
+	}
 	user.ClientCertificate, user.ClientCertificateData = cfg.CertFile, cfg.CertData
 	user.ClientKey, user.ClientKeyData = cfg.KeyFile, cfg.KeyData
 	user.Token, user.TokenFile = cfg.BearerToken, cfg.BearerTokenFile

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // A user's cluster is asked for /livez once a second, on a connection of its own and
@@ -107,6 +109,8 @@ func plainly(err error) string {
 	var code syscall.Errno
 	var timeout net.Error
 	switch {
+	case ofProxy(err) != nil:
+		return "the proxy on the way to it cannot be used: " + oneLine(ofProxy(err))
 	case errors.As(err, &dns):
 		return "no such host " + dns.Name
 	case errors.As(err, &code):
@@ -129,10 +133,15 @@ func newProbe(cfg *rest.Config) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: dialWithin}
-	p := &probe{url: base.JoinPath("/livez").String(), network: dialer.DialContext, address: base.Host}
-	if cfg.Dial != nil {
-		p.network = cfg.Dial
+	dial, err := apiclient.Dialer(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &probe{url: base.JoinPath("/livez").String(), address: base.Host}
+	p.network = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialWithin)
+		defer cancel()
+		return dial(ctx, network, address)
 	}
 	if base.Port() == "" {
 		p.address = net.JoinHostPort(base.Hostname(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
@@ -166,7 +175,7 @@ func (p *probe) ask(ctx context.Context) error {
 // closed before it said anything.
 func unanswered(err error) bool {
 	var timeout net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||
 		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || errors.As(err, &timeout) && timeout.Timeout()
 }
 

@@ -40,7 +40,7 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 		return nil, "", fmt.Errorf("kubeconfig %s: %s (`kubectl --kubeconfig %s version` should say the same)", k.Files, oneLine(err), shell.Quote(k.Files))
 	}
 	if user, err = t.reachBounded(ctx, t.Admin, client, tell); err != nil {
-		return nil, "", fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, explain(err))
+		return nil, "", fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, explain(t.proxyCause(ctx, err)))
 	}
 	return client, user, nil
 }
@@ -63,17 +63,18 @@ func (e *pluginError) Error() string {
 	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
 }
 
-// plugin is the command line of the exec plugin that gives the credentials, or "".
-func plugin(cfg *rest.Config) string {
+// plugin is the command line of the exec plugin that gives the credentials, nil without one.
+func plugin(cfg *rest.Config) []string {
 	if cfg.ExecProvider == nil {
-		return ""
+		return nil
 	}
-	return strings.Join(append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...), " ")
+	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
 // reachBounded is reach within the bounds; tell is told what it waits for.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
-	command, who := plugin(cfg), "the cluster"
+	argv, who := plugin(cfg), "the cluster"
+	command := strings.Join(argv, " ")
 	if command != "" {
 		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
 	}
@@ -86,10 +87,13 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 		}
 		return err
 	})
-	if err != nil {
-		return "", err
+	if err == nil {
+		return seen, nil
 	}
-	return seen, nil
+	if argv != nil {
+		err = errors.Join(err, endPlugin(argv))
+	}
+	return "", err
 }
 
 // bounded calls f, which sends requests, and gives it up when a plugin that runs before

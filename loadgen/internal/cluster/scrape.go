@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 const apiServerJob = "kube-apiserver"
@@ -24,10 +25,14 @@ func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "
 // apiServerScrape is the API server's own metrics, the only ones of a user's
 // control plane that a kubeconfig leads to. Setup adds the identity.
 func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
-	return control.ScrapeTarget{
+	s := control.ScrapeTarget{
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
 		ServerName: cfg.ServerName, InsecureSkipVerify: cfg.Insecure,
 	}
+	if via, err := apiclient.Proxy(cfg); err == nil && via != nil { // an error has ended the first request
+		s.ProxyURL = via.String()
+	}
+	return s
 }
 
 // apiServers warns when one address stands for several API servers: each
@@ -64,6 +69,7 @@ type targetsFile struct {
 //	    certFile: client.crt     # who we are: a certificate and its key,
 //	    keyFile: client.key
 //	    tokenFile: token         # or a bearer token
+//	    proxyURL: http://p:3128  # an HTTP or SOCKS proxy on the way to it
 //
 // Targets of job kube-apiserver take the place of the one that the kubeconfig
 // leads to. Every error names file, line and field.
@@ -114,6 +120,9 @@ func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget)
 		return doc.Errorf(path+".url", "write https://HOST:PORT/metrics", "%q is not a URL of metrics", s.URL)
 	}
 	s.Instance = cmp.Or(s.Instance, u.Host)
+	if via, err := url.Parse(s.ProxyURL); s.ProxyURL != "" && (err != nil || via.Host == "") {
+		return doc.Errorf(path+".proxyURL", "write http://HOST:PORT or socks5://HOST:PORT", "is not the URL of a proxy")
+	}
 	if (s.CertFile == "") != (s.KeyFile == "") {
 		return doc.Errorf(path, "give certFile and keyFile, or neither", "a certificate needs its key")
 	}

@@ -45,6 +45,7 @@ func newStub(t *testing.T) *stub {
 func serveTLS(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what is tested
+	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s

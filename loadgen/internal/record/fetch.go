@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -41,6 +42,13 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		// On the loopback, compressing costs the measured component several
 		// times what the bytes do.
 		DisableCompression: loopback.Is(u.Hostname()),
+	}
+	if t.ProxyURL != "" {
+		via, err := url.Parse(t.ProxyURL)
+		if err != nil {
+			return nil, nil, errors.New("proxyURL is not a URL") // it may hold a password
+		}
+		transport.Proxy = http.ProxyURL(via)
 	}
 	client := &http.Client{Transport: transport}
 	return func(ctx context.Context, into *bytes.Buffer) error {

@@ -132,6 +132,7 @@ func (w writer) config(t control.ScrapeTarget, u *url.URL) *scrapeConfig {
 			ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify,
 		}
 	}
+	c.ProxyURL = t.ProxyURL
 	if t.TokenFile != "" {
 		c.Authorization = &authorization{CredentialsFile: w.path(t.TokenFile)}
 	}
@@ -249,6 +250,7 @@ type scrapeConfig struct {
 	Params        url.Values      `yaml:"params,omitempty"`
 	TLS           *tlsConfig      `yaml:"tls_config,omitempty"`
 	Authorization *authorization  `yaml:"authorization,omitempty"`
+	ProxyURL      string          `yaml:"proxy_url,omitempty"`
 	Discovery     []fileDiscovery `yaml:"file_sd_configs"`
 
 	job   string // the label, which several may have

@@ -168,13 +168,13 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	if err := tc.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		if strings.Contains(err.Error(), "no application protocol") { // the alert has no exported type
-			return nil, fmt.Errorf("%s does not offer HTTP/2: %w", addr, err)
+			return nil, fmt.Errorf("%s %w: %w", addr, ErrNoHTTP2, err)
 		}
 		return nil, err
 	}
 	if p := tc.ConnectionState().NegotiatedProtocol; p != http2.NextProtoTLS {
 		raw.Close()
-		return nil, fmt.Errorf("%s does not offer HTTP/2 (it negotiated %q)", addr, p)
+		return nil, fmt.Errorf("%s %w (it negotiated %q)", addr, ErrNoHTTP2, p)
 	}
 	c := newConn(tc, raw, addr, o)
 	c.pool, c.waited = p, waited

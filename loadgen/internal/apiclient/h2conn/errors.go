@@ -13,6 +13,9 @@ var (
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
 )
 
+// ErrNoHTTP2: the server takes TLS connections and does not offer HTTP/2 on them.
+var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
+
 // ErrBusy: all streams that the server allows are in use. Calls that do not wait return it.
 var ErrBusy = errors.New("no free stream")
 

@@ -59,10 +59,14 @@ func newAsker(config *rest.Config) (*asker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API server %q: %w", config.Host, err)
 	}
+	dial, err := apiclient.Dialer(config)
+	if err != nil {
+		return nil, err
+	}
 	config = rest.CopyConfig(config)
 	a := &asker{
 		base: *base, agent: cmp.Or(config.UserAgent, apiclient.DefaultAgent),
-		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: load.AtOnce, DialContext: config.Dial},
+		transport: &http.Transport{ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: load.AtOnce, DialContext: dial},
 		limiter:   flowcontrol.NewTokenBucketRateLimiter(setupRate, setupBurst),
 	}
 	config.UserAgent, config.Transport = "", nil

@@ -128,9 +128,6 @@ const (
 func (w *Watches) dial(ctx context.Context, o h2conn.Options) (*connection, error) {
 	l := &connection{set: w}
 	open := w.endpoint.DialContext
-	if open == nil {
-		open = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
-	}
 	o.Ping = ping
 	o.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		raw, err := open(ctx, network, address)

@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// proxyTimeout bounds the connection that finds out what a proxy has against it.
+const proxyTimeout = 5 * time.Second
+
+// checkHTTP2 opens a connection as load and nodes do: a run that they cannot connect for must not start.
+func (t *Target) checkHTTP2(ctx context.Context) error {
+	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	conn, err := to.Connect(ctx, h2conn.Options{})
+	if err != nil {
+		return explain(err)
+	}
+	conn.Close()
+	return nil
+}
+
+// proxyCause returns the proxy's own error where a first request has failed for it: net/http tells a refusal by the text of
+// its status alone.
+func (t *Target) proxyCause(ctx context.Context, err error) error {
+	via, chosen := apiclient.Proxy(t.Admin)
+	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {
+		return errors.Join(err, chosen)
+	}
+	dial, unusable := apiclient.Dialer(t.Admin)
+	if unusable != nil {
+		return unusable
+	}
+	p, unusable := newProbe(t.Admin)
+	if unusable != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, proxyTimeout)
+	defer cancel()
+	conn, refused := dial(ctx, "tcp", p.address)
+	if refused == nil {
+		conn.Close()
+		return err
+	}
+	if ofProxy(refused) == nil {
+		return err
+	}
+	return refused
+}
+
+// noteProxy says that a proxy is part of what is measured.
+func (t *Target) noteProxy() {
+	via, err := apiclient.Proxy(t.Admin)
+	if err != nil || via == nil {
+		return
+	}
+	const delay = "its delay is part of every latency, and each simulated node has a connection of its own through it"
+	t.Notes = append(t.Notes, fmt.Sprintf("all connections go through the proxy %s: %s", via.Redacted(), delay))
+	t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{{
+		Component: "loadgen", Setting: "proxy", Value: via.Redacted(), Default: "(unset)", Reason: delay,
+	}})
+}

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/proxytest"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
+)
+
+// behind is a cluster that a proxy alone leads to.
+func behind(t *testing.T) (*proxytest.Proxy, *Target) {
+	t.Helper()
+	s, p := newStub(t), proxytest.Start(t)
+	p.To = s.Listener.Addr().String()
+	path := kubeconfigOf(t, fmt.Sprintf("server: 'https://example.com:6443', insecure-skip-tls-verify: true, proxy-url: 'http://me:secret@%s'", p.Addr()), "token: good")
+	target, err := FromKubeconfig(t.Context(), Kubeconfig{Files: path}, "r1", parsed(t, quiet), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, target
+}
+
+// All connections go through the proxy of the kubeconfig: those of client-go, of load, of scrapes and of commands. The
+// plan and the record say so, without its password.
+func TestProxyOfTheKubeconfig(t *testing.T) {
+	p, target := behind(t)
+	endpoint, err := apiclient.New(target.Admin, &apiclient.Roots{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := endpoint.Connect(t.Context(), h2conn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	asked := p.Asked()
+	if len(asked) < 3 || slices.ContainsFunc(asked, func(a string) bool { return a != "example.com:6443" }) {
+		t.Errorf("asked for %q", asked)
+	}
+	via := "http://me:secret@" + p.Addr()
+	if got := target.Scrape[0].ProxyURL; got != via {
+		t.Errorf("scraped through %q", got)
+	}
+	if got := hookKubeconfig(target.Admin, "ns").Clusters["stormglass"].ProxyURL; got != via {
+		t.Errorf("commands get proxy-url %q", got)
+	}
+	text := target.Plan(parsed(t, quiet)).String() + fmt.Sprint(target.Cluster.Deviations)
+	if strings.Contains(text, "secret") || strings.Count(text, "http://me:xxxxx@"+p.Addr()) != 2 {
+		t.Errorf("the plan and the deviations say\n%s", text)
+	}
+}
+
+// A cluster behind a proxy is alive as long as the proxy leads to it.
+func TestLossBehindAProxy(t *testing.T) {
+	p, target := behind(t)
+	probe, err := newProbe(target.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := probe.ask(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := probe.dial(t.Context()); err != nil {
+		t.Error(err)
+	}
+	p.Stop()
+	for what, err := range map[string]error{"ask": probe.ask(t.Context()), "dial": probe.dial(t.Context())} {
+		if err == nil || plainly(err) != "the proxy on the way to it cannot be used: dial tcp "+p.Addr()+": connect: connection refused" {
+			t.Errorf("%s: %v, told as %q", what, err, plainly(err))
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// endPlugin kills a plugin that this process has started and client-go cannot end, with all that it has started: it would
+// outlive this process and hold its output open. argv is the plugin's command line; as a script it has its interpreter's
+// before it.
+func endPlugin(argv []string) error {
+	processes, err := allProcesses()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range processes {
+		if p.parent == os.Getpid() && p.runs(argv) {
+			for _, pid := range descendants(processes, p.pid) {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+					errs = append(errs, err)
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type process struct {
+	pid, parent int
+	argv        []string
+}
+
+// runs reports whether a process has a command line, from its first or second argument on.
+func (p process) runs(argv []string) bool {
+	for _, own := range [][]string{p.argv, p.argv[min(1, len(p.argv)):]} {
+		if len(own) == len(argv) && filepath.Base(own[0]) == filepath.Base(argv[0]) && slices.Equal(own[1:], argv[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// descendants are a process and all below it, those without children last.
+func descendants(all []process, pid int) (pids []int) {
+	pids = []int{pid}
+	for i := 0; i < len(pids); i++ {
+		for _, p := range all {
+			if p.parent == pids[i] {
+				pids = append(pids, p.pid)
+			}
+		}
+	}
+	return pids
+}
+
+// allProcesses reads /proc. Processes that end meanwhile are left out.
+func allProcesses() (all []process, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := filepath.Join("/proc", e.Name())
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name, which may hold anything
+		if len(fields) < 2 {
+			continue
+		}
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil {
+			continue
+		}
+		all = append(all, process{pid, parent, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")})
+	}
+	return all, nil
+}

@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// A plugin that hangs is ended with what it has started, also where it is a script; a process with another command line goes on.
+func TestHangingPluginIsEnded(t *testing.T) {
+	const hangs = "sleep 1000 & echo up; wait"
+	script := file(t, "plugin.sh", "#!/bin/sh\n"+hangs+"\n")
+	other := exec.Command("sh", "-c", hangs, "other")
+	start := func(cmd *exec.Cmd) (output *bufio.Reader) {
+		t.Helper()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		output = bufio.NewReader(out)
+		if line, err := output.ReadString('\n'); err != nil || line != "up\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		return output
+	}
+	left := start(other)
+	for _, argv := range [][]string{{"sh", "-c", hangs}, {script, "get-token"}} {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		if argv[0] == script {
+			cmd = exec.Command("sh", argv...) // as the kernel starts it, whatever the file system permits
+		}
+		output := start(cmd)
+		if err := endPlugin(argv); err != nil {
+			t.Error(err)
+		}
+		if rest, err := io.ReadAll(output); err != nil || len(rest) > 0 { // until nothing holds it
+			t.Errorf("%q, %v", rest, err)
+		}
+		if err := cmd.Wait(); !errors.As(err, new(*exec.ExitError)) {
+			t.Errorf("%s ended with %v", filepath.Base(argv[0]), err)
+		}
+	}
+	if err := endPlugin([]string{"sh", "-c", hangs, "other"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(left); err != nil || other.Wait() == nil {
+		t.Errorf("the other one was not there: %v", err)
+	}
+}
