@@ -21,7 +21,7 @@ func newNodes(signals *interrupts) *cobra.Command {
 	var o loadgen.Options
 	var kubeconfig kubeconfigFlags
 	var count int
-	var fidelity string
+	var fidelity, identity string
 	var output *commandline.Output
 	var yes bool
 	cmd := &cobra.Command{
@@ -39,14 +39,22 @@ that 'controlplane up' or this command has started they are not: there a plain
 says how to remove it.
 
 Fidelity "kubelet" makes each request of a kubelet, over a connection of each node's own;
-"lean" leaves out those that change nothing; "shared" holds one watch for all nodes.`,
+"lean" leaves out those that change nothing; "shared" holds one watch for all nodes.
+
+Identity "certificate" gives each node a client certificate that the cluster signs, as a
+kubelet has; "token" a token of a ServiceAccount, which RBAC authorizes instead of the
+Node authorizer; "auto" asks the cluster for one certificate and takes tokens if it gives
+none.`,
 		Example: `  loadgen nodes --count 500
   loadgen nodes --count 50 --kubeconfig planes/default/kubeconfigs/admin.kubeconfig --yes
   loadgen nodes --count 5000 --fidelity shared`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), checkNodes(count, fidelity)); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), checkNodes(count, fidelity, identity)); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("identity") {
+				o.Overrides = append([]string{"nodes.identity=" + identity}, o.Overrides...)
 			}
 			s, err := scenario.ForNodes(count, fidelity, o.Overrides)
 			if err != nil {
@@ -69,6 +77,7 @@ Fidelity "kubelet" makes each request of a kubelet, over a connection of each no
 	flags := cmd.Flags()
 	flags.IntVar(&count, "count", 100, "`number` of nodes")
 	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet, lean or shared")
+	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate: auto, certificate or token")
 	addSetFlag(cmd, &o.Overrides)
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
@@ -96,13 +105,16 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 }
 
 // checkNodes refuses what the flags of `nodes` cannot mean, by the flags' names.
-func checkNodes(count int, fidelity string) error {
+func checkNodes(count int, fidelity, identity string) error {
 	var errs []error
 	if count < 1 || count > scenario.MaxNodes {
 		errs = append(errs, loadgen.Usage(fmt.Errorf("--count %d is out of bounds (from 1 to %d)", count, scenario.MaxNodes)))
 	}
 	if !slices.Contains(loadgen.Fidelities(), fidelity) {
 		errs = append(errs, loadgen.Usage(fmt.Errorf("--fidelity %q is unknown (%s)", fidelity, strings.Join(loadgen.Fidelities(), ", "))))
+	}
+	if known := scenario.Identities(); !slices.Contains(known, identity) {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--identity %q is unknown (%s)", identity, strings.Join(known, ", "))))
 	}
 	return errors.Join(errs...)
 }

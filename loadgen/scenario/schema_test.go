@@ -200,6 +200,7 @@ func questions() map[string]question {
 		"Operation.scope":            load(reads + "scope: ?"),
 		"Shape.kind":                 load(reads + "shape: {kind: ?}"),
 		"Nodes.fidelity":             whole("nodes: {count: 1, fidelity: ?}\n"),
+		"Nodes.identity":             whole("nodes: {count: 1, identity: ?}\n"),
 		"Gate.objective":             whole("gates: [{name: g, objective: ?, max: 1}]\n"),
 		"Figure.objective":           whole("compare: [{name: f, objective: ?}]\n"),
 		"Figure.better":              whole("compare: [{name: f, expr: vector(1), better: ?}]\n"),

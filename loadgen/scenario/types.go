@@ -219,6 +219,10 @@ type Nodes struct {
 	// "lean" (the same connection and watches, a third of the requests of a pod's life) or
 	// "shared" (one watch for all)
 	Fidelity string `yaml:"fidelity,omitempty"`
+	// Identity: "certificate" (each node has a kubelet's client certificate), "token" (a token of a
+	// ServiceAccount of its own) or "auto" (certificates if the cluster signs them, else tokens;
+	// the default); not with fidelity shared
+	Identity string `yaml:"identity,omitempty"`
 	// Version: of the kubelet that each is, "1.37", "1.36" or "1.35"; default that of the oldest API server at the start
 	Version string `yaml:"version,omitempty"`
 	// KubeletAddress: an address of this machine that your cluster's API server reaches, as

@@ -19,6 +19,9 @@ func (v *validator) nodes() {
 		v.fail("nodes.later", "add faults: [{kind: nodeScaleUp}] to a phase", "%d nodes never register", n.Later)
 	}
 	v.oneOf("nodes.fidelity", n.Fidelity, "kubelet", "lean", "shared")
+	if n.Identity != "" && v.oneOf("nodes.identity", n.Identity, IdentityCertificate, IdentityToken, IdentityAuto) && n.Fidelity == "shared" {
+		v.fail("nodes.identity", "leave it out, or write fidelity: kubelet", "nodes of fidelity shared have the identity of the load")
+	}
 	if _, ok := control.ReleaseOf(n.Version); n.Version != "" && !ok && !v.s.recorded {
 		v.fail("nodes.version", control.ReleaseHint(n.Version), "there is no version %q", n.Version)
 	} else if n.Version != "" && !v.s.recorded {

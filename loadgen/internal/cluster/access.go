@@ -18,10 +18,23 @@ import (
 // is one error that names all of it. A user may give only rights that they
 // hold, so the needs of the load's identity are asked for too.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
+	missing, err := missingAccess(ctx, client, needs)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return lacks(missing)
+}
+
+func lacks(missing []string) error {
+	return fmt.Errorf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
+}
+
+// missingAccess returns the needs that we are not allowed.
+func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
 	denied := make([]bool, len(needs))
-	err := load.Parallel(ctx, len(needs), func(ctx context.Context, i int) error {
+	err = load.Parallel(ctx, len(needs), func(ctx context.Context, i int) error {
 		allowed, err := mayI(ctx, client, needs[i])
 		denied[i] = !allowed
 		return err
@@ -30,18 +43,14 @@ func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need)
 		if why := context.Cause(ctx); why != nil {
 			err = why
 		}
-		return fmt.Errorf("cannot be asked for its permissions: %w (`kubectl auth can-i --list` asks for the same)", err)
+		return nil, fmt.Errorf("cannot be asked for its permissions: %w (`kubectl auth can-i --list` asks for the same)", err)
 	}
-	var missing []string
 	for i, n := range needs {
 		if text := n.String(); denied[i] && !slices.Contains(missing, text) {
 			missing = append(missing, text)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
+	return missing, nil
 }
 
 func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error) {

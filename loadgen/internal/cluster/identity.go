@@ -90,7 +90,7 @@ func (t *Target) makeIdentity(ctx context.Context, client kubernetes.Interface) 
 	if t.tenants {
 		subjects = append(subjects, tenants())
 	}
-	if err := t.grant(ctx, client, subjects); err != nil {
+	if err := t.grant(ctx, client, t.Namespace, t.needs, subjects); err != nil {
 		return err
 	}
 	if t.identity, err = newIdentity(ctx, client, t.Namespace); err != nil {
@@ -103,13 +103,13 @@ func tenants() rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: scenario.TenantsGroup}
 }
 
-func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subjects []rbacv1.Subject) error {
-	name := t.Namespace // unique in the cluster, as the namespace is
+// grant gives subjects needs, in the cluster and in the run's namespaces. name is unique in the cluster.
+func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name string, needs []need, subjects []rbacv1.Subject) error {
 	ref := func(kind string) rbacv1.RoleRef {
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(t.needs, "")}, opts)
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(needs, "")}, opts)
 	if err != nil {
 		return fmt.Errorf("create clusterrole %s: %w", name, err)
 	}
@@ -119,7 +119,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, subject
 	}
 	return load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
 		ns := t.namespaces[i]
-		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(t.needs, t.Namespace)}, opts)
+		_, err := rbac.Roles(ns).Create(ctx, &rbacv1.Role{ObjectMeta: t.meta(name), Rules: rules(needs, t.Namespace)}, opts)
 		if err != nil {
 			return fmt.Errorf("create role %s/%s: %w", ns, name, err)
 		}
@@ -153,14 +153,14 @@ func (t *Target) useIdentity() error {
 
 // awaitRights waits until every right of who cfg says is in force: authorizers
 // learn of new RBAC objects by watches.
-func (t *Target) awaitRights(ctx context.Context, who string, cfg *rest.Config) error {
+func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
 	}
-	defer t.waiting("the rights of " + who + " to be in force")()
+	defer waiting("the rights of " + who + " to be in force")()
 	return await(ctx, "the rights of "+who, func(ctx context.Context) (bool, error) {
-		for _, n := range t.needs {
+		for _, n := range needs {
 			if ok, err := mayI(ctx, client, n); !ok {
 				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
 					err = nil // nor is the account itself known everywhere yet

@@ -68,7 +68,7 @@ func each(verbs, group, resource, namespace string) []need {
 	return out
 }
 
-// adminNeeds are those of Setup, the nodes' identities and Cleanup, for the user.
+// adminNeeds are those of Setup and Cleanup, for the user. Those of the nodes' identities are signedNeeds and accountNeeds.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list delete", "", "namespaces", ""),
@@ -116,17 +116,22 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 			certificateNeeds(),
 		)...)
 	}
-	if s.Nodes.Fidelity == node.Shared {
-		return needs
-	}
 	if s.Nodes.Fidelity == node.Kubelet {
 		needs = append(needs, each("list deletecollection", "", "events", "default")...)
 	}
-	if s.Nodes.KubeProxy {
-		needs = append(needs, need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: clientSigner})
+	return needs
+}
+
+// signedNeeds are those of nodes with client certificates, for the user.
+func signedNeeds(s *scenario.Scenario) []need {
+	approve := func(signer string) need {
+		return need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: signer}
 	}
-	return append(append(needs, certificateNeeds()...),
-		need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: kubeletSigner})
+	needs := append(certificateNeeds(), approve(kubeletSigner))
+	if s.Nodes.KubeProxy {
+		needs = append(needs, approve(clientSigner))
+	}
+	return needs
 }
 
 // certificateNeeds are those of certificates that the cluster signs.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -19,6 +18,7 @@ type Plan struct {
 	Namespace                string
 	MoreNamespaces           int // that loads spread their objects over
 	Nodes                    int
+	Identity                 string // of each node
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty: the nodes have no devices
 	Services, Pods, Watches  int    // Pods and Watches at most at a time
@@ -49,6 +49,10 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		Cluster: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion,
 		Namespace: t.Namespace, MoreNamespaces: len(t.namespaces) - 1, Nodes: s.Nodes.Count, Fidelity: s.Nodes.Fidelity, KubeletAddress: s.Nodes.KubeletAddress, DeviceClass: t.DeviceClass(),
 		Created: s.Manifests(), Notes: t.Notes, Tainted: len(t.Taints()) > 0,
+	}
+	p.Identity = t.identityText(s)
+	if t.credentials.tokens {
+		p.Notes = slices.Concat(p.Notes, []string{t.credentials.String()})
 	}
 	if !t.Cluster.Bundled {
 		p.Account, p.Role = loadAccount, t.Namespace
@@ -175,10 +179,7 @@ func (p Plan) String() string {
 	}
 	line("Creates", "%s with %s", namespace, p.contents())
 	if p.Nodes > 0 {
-		how := "each with a client certificate that the cluster signs"
-		if p.Fidelity == node.Shared {
-			how = "all with the identity of the load"
-		}
+		how := p.Identity
 		taint := "tainted so that no other pod is scheduled to them"
 		if !p.Tainted {
 			taint = "not tainted, as this is a control plane of Stormglass' own: any pod may be scheduled to them"

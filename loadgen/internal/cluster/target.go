@@ -54,6 +54,9 @@ type Target struct {
 	// NodesAlone says that the simulated nodes are all that is made here.
 	NodesAlone bool
 
+	credentials credentials   // of the simulated nodes
+	accounts    *nodeAccounts // of the simulated nodes, once made; nil: they have none
+
 	own      bool // a control plane of Stormglass'
 	runID    string
 	signer   node.Authority // of a bundled plane
@@ -112,6 +115,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 		}
 	}
 	t.own = true
+	t.credentials = credentials{chosen: true, tokens: t.ownIdentities() && s.Nodes.Identity == scenario.IdentityToken, why: "as nodes.identity says"}
 	t.KubernetesVersion, t.EtcdVersion = c.KubernetesVersion, c.EtcdVersion
 	t.Cluster = result.Cluster{
 		Bundled: true, Name: "bundled", Server: c.Server, Deviations: c.Deviations,
@@ -133,6 +137,9 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	if err != nil {
 		return nil, err
 	}
+	if err := t.checkHTTP2(ctx); err != nil {
+		return nil, fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, err)
+	}
 	t.own = k.ownPlane(t.Admin)
 	defer Waiting(tell, "the cluster to say what we may do")()
 	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
@@ -145,7 +152,11 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	if err := checkAccess(ctx, client, slices.Concat(adminNeeds(t.Namespace, s), batches, t.needs)); err != nil {
 		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
 	}
+	if err := t.checkCredentials(ctx, client, user); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	}
 	t.offer(apiServerScrape(t.Admin))
+	t.noteProxy()
 	if as := k.AuthInfo.Impersonate; as != "" {
 		t.Notes = append(t.Notes, fmt.Sprintf("what the run creates and removes it does as user %q (--as); load has a ServiceAccount of its own", as))
 	}
@@ -185,13 +196,22 @@ func (t *Target) Jobs() []string {
 }
 
 // Identities authenticate the simulated nodes: by certificates of a bundled plane's node
-// CA, or of the CSR API of a user's cluster. Nodes of shared fidelity use the identity of
-// load. Call it after Setup.
-func (t *Target) Identities(spec scenario.Nodes) node.Identities {
+// CA, or of the CSR API of a user's cluster, or by tokens of ServiceAccounts; restricted
+// says that RBAC and not the Node authorizer permits what they do. Nodes of shared
+// fidelity use the identity of load. Call it after Setup.
+func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricted bool) {
 	switch {
 	case spec.Fidelity == node.Shared:
-		return node.NewShared(t.Load)
-	case t.signer != nil:
+		return node.NewShared(t.Load), true
+	case t.accounts != nil:
+		return t.accounts.ServiceAccounts, true
+	}
+	return t.authority(), false
+}
+
+// authority signs the nodes' certificates.
+func (t *Target) authority() node.Authority {
+	if t.signer != nil {
 		return t.signer
 	}
 	return node.NewCSRSigner(t.Admin, t.Labels)
@@ -218,11 +238,7 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("get configmap %s: %w", name, err)
 	}
-	authority := t.signer
-	if authority == nil {
-		authority = node.NewCSRSigner(t.Admin, t.Labels)
-	}
-	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: authority.Serve}, nil
+	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: t.authority().Serve}, nil
 }
 
 // Setup tries by a dry run what actions will create, and makes the class of devices, the run's
@@ -267,6 +283,9 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.giveRights(ctx, client); err != nil {
 		return err
 	}
+	if err := t.makeNodeAccounts(ctx, client); err != nil {
+		return err
+	}
 	if err := t.createSetup(ctx, client); err != nil {
 		return err
 	}
@@ -282,7 +301,7 @@ func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) er
 	if err := t.makeIdentity(ctx, client); err != nil {
 		return err
 	}
-	return t.awaitRights(ctx, loadAccount, t.Load)
+	return awaitRights(ctx, t.waiting, loadAccount, t.Load, t.needs)
 }
 
 // setupTenants gives tenants their rights on a bundled plane, where load has
@@ -295,12 +314,12 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, t.scenario); err != nil {
 		return err
 	}
-	if err := t.grant(ctx, client, []rbacv1.Subject{tenants()}); err != nil {
+	if err := t.grant(ctx, client, t.Namespace, t.needs, []rbacv1.Subject{tenants()}); err != nil {
 		return err
 	}
 	cfg := rest.CopyConfig(t.Load)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: scenario.TenantUser("any"), Groups: []string{scenario.TenantsGroup}}
-	return t.awaitRights(ctx, scenario.TenantsGroup, cfg)
+	return awaitRights(ctx, t.waiting, scenario.TenantsGroup, cfg, t.needs)
 }
 
 // Cleanup ends what Setup started, removes everything that carries the run's
@@ -332,6 +351,9 @@ func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 	var err error
 	if t.identity != nil {
 		err = t.identity.close()
+	}
+	if t.accounts != nil {
+		t.accounts.Close()
 	}
 	return errors.Join(err, c.persist(ctx))
 }

@@ -47,6 +47,9 @@ type Config struct {
 	Release control.Release
 	// Identities signs or lends the nodes' client credentials.
 	Identities Identities
+	// Restricted: RBAC and not the Node authorizer says what nodes may do, as with ServiceAccounts. Where it refuses
+	// tokens, ConfigMaps and Secrets, pods start without. Fidelity "shared" always is.
+	Restricted bool
 	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused but for
 	// those a kubelet may set. With labels, an existing Node that lacks them is never taken over.
 	Labels map[string]string
@@ -150,6 +153,9 @@ func (c Config) validate() (*plan, error) {
 
 // everyRequest reports whether a node makes the requests of a kubelet that change nothing, too.
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
+
+// restricted reports whether RBAC says what nodes may do.
+func (p *plan) restricted() bool { return p.Restricted || !p.own() }
 
 // own reports whether each node has a connection and watches of its own.
 func (p *plan) own() bool { return p.Spec.Fidelity != Shared }

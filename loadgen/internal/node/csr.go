@@ -7,13 +7,17 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -58,6 +62,42 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 		return nil, err
 	}
 	return withCert(base, key, certificate)
+}
+
+// TryCertificates finds out whether a cluster signs client certificates for nodes, and for kube-proxies, and accepts
+// them, with a request in the name of a node that does not exist. The request is deleted. An error is one line.
+func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
+	signer := NewCSRSigner(admin, labels)
+	config, err := signer.For(ctx, node)
+	if err == nil {
+		err = accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "create", Resource: "nodes"})
+	}
+	if err != nil || !proxies {
+		return err
+	}
+	if config, err = signer.ForProxies(ctx); err != nil {
+		return err
+	}
+	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
+}
+
+// accepted asks the API server, with a certificate that its cluster has signed, for a right that it must give.
+func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right}}
+	answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return errors.New("the API server does not accept the certificate that the cluster has signed (another client CA signed it)")
+	case err != nil:
+		return fmt.Errorf("use the certificate that the cluster has signed: %w", err)
+	case !answer.Status.Allowed:
+		return fmt.Errorf("a client with the certificate that the cluster has signed may not %s %s (is the Node authorizer on?)", right.Verb, right.Resource)
+	}
+	return nil
 }
 
 // Serve needs the right to approve for kubernetes.io/kubelet-serving.
@@ -121,6 +161,10 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		if slices.ContainsFunc(newest.Status.Conditions, isApproval) {
 			return nil
 		}
+		if i := slices.IndexFunc(newest.Status.Conditions, isDenial); i >= 0 {
+			c := newest.Status.Conditions[i]
+			return fmt.Errorf("an approver of the cluster has denied it: %s", strings.TrimSpace(c.Reason+" "+c.Message))
+		}
 		newest.Status.Conditions = append(newest.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue,
 			Reason: "StormglassNode", Message: "a simulated node of a load test",
@@ -138,6 +182,10 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 			made.Name, signer, err)
 	}
 	return certificate, nil
+}
+
+func isDenial(c certificatesv1.CertificateSigningRequestCondition) bool {
+	return c.Type == certificatesv1.CertificateDenied
 }
 
 func isApproval(c certificatesv1.CertificateSigningRequestCondition) bool {

@@ -28,7 +28,7 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 		if o == nil {
 			o = &objectWatch{watcher: k.fleet.watcher(k.life, k.link, ref.resource,
 				"/api/v1/namespaces/"+ref.namespace+"/"+ref.resource, fields("metadata.name="+ref.name))}
-			o.watcher.timeout = objectWatchTimeout
+			o.watcher.timeout, o.watcher.refusable = objectWatchTimeout, k.plan.restricted()
 			k.objects[ref] = o
 			o.watcher.start()
 		}

@@ -43,7 +43,9 @@ func (k *kubelet) run(life *life) error {
 		if apierrors.IsTooManyRequests(err) {
 			patience = registerThrottled
 		}
-		if final(err) || life.clock.Since(began) > patience {
+		// Of several API servers some may not know RBAC yet that others do.
+		refused := k.plan.restricted() && apierrors.IsForbidden(err)
+		if final(err) && !refused || life.clock.Since(began) > patience {
 			return fmt.Errorf("register node %s: %w", k.name, err)
 		}
 		if !life.wait(life.ctx, life.backoff(registerBackoff, registerBackoffMax, failures)) {

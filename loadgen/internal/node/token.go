@@ -66,8 +66,8 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken retries until it has a pod's token; false when the pod ended first. With fidelity "shared" a pod starts
-// without a token that is forbidden: the load may make tokens in the run's namespace only.
+// fetchToken retries until it has a pod's token; false when the pod ended first. Of restricted nodes a pod starts
+// without a token that is forbidden: they may make tokens in the run's namespaces only.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	for failures := 1; ; failures++ {
 		if !k.in(p, starting) {
@@ -78,7 +78,7 @@ func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 			k.refreshLater(life, p, t)
 			return true
 		}
-		if apierrors.IsForbidden(err) && !k.plan.own() {
+		if apierrors.IsForbidden(err) && k.plan.restricted() {
 			return true
 		}
 		if !life.wait(life.ctx, life.backoff(podBackoff, podBackoffMax, failures)) {

@@ -39,8 +39,8 @@ type watcher struct {
 	selector string // as "&fieldSelector=...", or empty
 	layout   layout // what the sink wants to see of an object
 	sink     sink
-	// optional resources may be missing on an older server.
-	optional bool
+	// optional resources may be missing on an older server; refusable ones may be forbidden.
+	optional, refusable bool
 	// timeout is the least that is asked as timeoutSeconds; the most is twice that.
 	timeout time.Duration
 	// listFirst is set for all watchers once a server has no WatchList.
@@ -290,7 +290,7 @@ func (s *watchStream) finish(err error) {
 // w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w
-	if w.life.over() || w.optional && apierrors.IsNotFound(err) {
+	if w.life.over() || w.optional && apierrors.IsNotFound(err) || w.refusable && apierrors.IsForbidden(err) {
 		return 0, false
 	}
 	end := listwatch.End{Up: held, Events: s.events, Lived: w.life.clock.Since(s.opened), Err: err}

@@ -32,7 +32,7 @@ func newNodes(c node.Config) (*nodes, error) {
 	return n, exitcode.EnvironmentError(err)
 }
 
-func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenario, c console) node.Config {
+func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console) node.Config {
 	var api *node.API
 	if s.Nodes.Count > 0 {
 		var err error
@@ -42,9 +42,10 @@ func nodeConfig(ctx context.Context, t *target, runID string, s *scenario.Scenar
 	}
 	config := node.Config{
 		API:  api,
-		Spec: s.Nodes, Release: s.NodesRelease(), Identities: t.Identities(s.Nodes), Labels: t.Labels, Taints: t.Taints(),
-		NamePrefix: "sg-" + runID + "-", Seed: s.Seed, Log: c.step,
+		Spec: s.Nodes, Release: s.NodesRelease(), Labels: t.Labels, Taints: t.Taints(),
+		NamePrefix: t.NodePrefix(), Seed: s.Seed, Log: c.step,
 	}
+	config.Identities, config.Restricted = t.Identities(s.Nodes)
 	if t.cloud != nil {
 		config.Cloud = t.cloud
 	}

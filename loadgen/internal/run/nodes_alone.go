@@ -36,7 +36,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	var started undo
 	t, err := nodesTarget(ctx, o, id, c, &started)
 	if err == nil {
-		seen, err = runNodes(ctx, t, id, o.Scenario, c, &started)
+		seen, err = runNodes(ctx, t, o.Scenario, c, &started)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		err = nil // Ctrl-C is how this ends
@@ -73,13 +73,13 @@ func nodesTarget(ctx context.Context, o Options, id string, c console, started *
 }
 
 // runNodes registers the nodes and shows them until ctx ends or the target is lost.
-func runNodes(ctx context.Context, t *target, id string, s *scenario.Scenario, c console, started *undo) (seen result.Nodes, err error) {
+func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, started *undo) (seen result.Nodes, err error) {
 	watched := t.watch(ctx)
 	defer t.unwatch()
-	if err := t.setup(watched, started); err != nil {
+	if _, err := t.setup(watched, c, started); err != nil {
 		return seen, t.firstCause(ctx, causeOf(watched, err))
 	}
-	n, err := newNodes(nodeConfig(watched, t, id, s, c))
+	n, err := newNodes(nodeConfig(watched, t, s, c))
 	if err != nil {
 		return seen, err
 	}

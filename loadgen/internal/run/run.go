@@ -197,15 +197,19 @@ func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 // connect makes the stages that drive and measure the target.
 func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source *promimport.Source, listener net.Listener, client *remotewrite.Client, started *undo) error {
 	s, t := r.o.Scenario, r.target
-	r.info.Cluster = t.Cluster
-	r.info.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, s.CPUProfiled())
 	r.info.Versions.Kubernetes, r.info.Versions.Etcd = t.KubernetesVersion, t.EtcdVersion
-	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
+	if err := r.describeCluster(); err != nil {
 		return err
 	}
-	err := t.setup(ctx, started)
+	told, err := t.setup(ctx, r.console, started)
 	if err != nil {
 		return err
+	}
+	if told != "" {
+		r.info.Warnings = append(r.info.Warnings, told)
+		if err := r.describeCluster(); err != nil {
+			return err
+		}
 	}
 	r.recording, err = openRecording(recordingOptions{
 		console: r.console, dir: r.dir.path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
@@ -237,7 +241,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.follow, err = newFollower(t.Target, s, r.self.Stalls()); err != nil {
 		return err
 	}
-	config := nodeConfig(ctx, t, r.info.ID, s, r.console)
+	config := nodeConfig(ctx, t, s, r.console)
 	config.Registerer, config.Samples, config.Use = registry, r.samples, r.workload.Use
 	if r.nodes, err = newNodes(config); err != nil {
 		return err
@@ -260,6 +264,13 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	r.self.Backlog(r.loads.backlog)
 	r.stage()
 	return nil
+}
+
+// describeCluster writes what is known of the target.
+func (r *run) describeCluster() error {
+	r.info.Cluster = r.target.Cluster
+	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
+	return rundir.WriteInfo(r.dir.path, r.info)
 }
 
 // stage makes the display and the phases of the stages before them.

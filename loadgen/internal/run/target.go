@@ -54,12 +54,18 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 }
 
 // setup makes in the target what the run needs. Until then there is nothing to undo in
-// a target that outlives the run.
-func (t *target) setup(ctx context.Context, started *undo) error {
+// a target that outlives the run. It returns what the nodes lack that cannot have certificates, if any, in one line.
+func (t *target) setup(ctx context.Context, c console, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		started.add(func() error { return t.discard(t.isLost()) })
 	}
-	return exitcode.EnvironmentError(t.Setup(ctx))
+	if told, err = t.ChooseCredentials(ctx); err != nil {
+		return "", exitcode.EnvironmentError(err)
+	}
+	if told != "" {
+		c.step("%s", told)
+	}
+	return told, exitcode.EnvironmentError(t.Setup(ctx))
 }
 
 // watch returns a context that ends with parent or when the target is lost. It

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They lie in a namespace of their
+// own, so that one binding to its group of ServiceAccounts gives all nodes their rights: RBAC reads each subject of a
+// binding for each request.
+type nodeAccounts struct{ *node.ServiceAccounts }
+
+func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
+
+// kubeletNeeds are what a simulated kubelet does. Tokens, ConfigMaps and Secrets are those of the run's namespace: the
+// right to any of them must not be given to an account, as the Node authorizer gives it for the node's own pods only.
+func kubeletNeeds(ns string, s *scenario.Scenario) []need {
+	needs := slices.Concat(
+		each("create get list watch", "", "nodes", ""),
+		each("patch", "", "nodes/status", ""),
+		each("create get", "storage.k8s.io", "csinodes", ""),
+		each("create get update delete", "coordination.k8s.io", "leases", ""),
+		each("get list watch delete", "", "pods", ""),
+		each("patch", "", "pods/status", ""),
+		each("create patch", "", "events", ""),
+		each("list watch", "", "services", ""),
+		each("list watch", "storage.k8s.io", "csidrivers", ""),
+		each("list watch", "node.k8s.io", "runtimeclasses", ""),
+		each("list watch", "certificates.k8s.io", "podcertificaterequests", ""),
+		each("create", "", "serviceaccounts/token", ns),
+		each("list watch", "", "configmaps", ns),
+		each("list watch", "", "secrets", ns),
+	)
+	if s.Nodes.Fidelity == node.Kubelet {
+		needs = append(needs, each("deletecollection", resourceGroup, "resourceslices", "")...)
+	}
+	if s.HasDevices() {
+		needs = append(needs, each("create list watch", resourceGroup, "resourceslices", "")...)
+		needs = append(needs, each("get", resourceGroup, "resourceclaims", "")...)
+	}
+	return needs
+}
+
+// proxyNeeds are what a simulated kube-proxy does.
+func proxyNeeds() []need {
+	return slices.Concat(
+		each("list watch", "", "nodes", ""),
+		each("list watch", "", "services", ""),
+		each("list watch", "discovery.k8s.io", "endpointslices", ""),
+		each("list watch", "networking.k8s.io", "servicecidrs", ""),
+		each("create patch", "", "events", ""),
+	)
+}
+
+// accountNeeds are those of nodes with ServiceAccounts in a namespace, for the user: to make them, and their rights.
+func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
+	return slices.Concat(
+		each("create", "", "serviceaccounts", accounts),
+		each("create", "", "serviceaccounts/token", accounts),
+		nodeNeeds(ns, s),
+	)
+}
+
+// nodeNeeds are those of all accounts: the kube-proxies' has them too, where there is one.
+func nodeNeeds(ns string, s *scenario.Scenario) []need {
+	needs := kubeletNeeds(ns, s)
+	if s.Nodes.KubeProxy {
+		needs = append(needs, proxyNeeds()...)
+	}
+	return needs
+}
+
+// makeNodeAccounts makes the namespace of the nodes' ServiceAccounts and their rights, if tokens were chosen, and waits
+// until those are in force.
+func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interface) error {
+	if !t.credentials.tokens {
+		return nil
+	}
+	name := t.accountNamespace()
+	_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: t.meta(name)}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	accounts, err := node.NewServiceAccounts(t.Admin, client, name, t.meta("").Labels)
+	if err != nil {
+		return err
+	}
+	t.accounts = &nodeAccounts{accounts}
+	needs := nodeNeeds(t.Namespace, t.scenario)
+	nodes := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:serviceaccounts:" + name}
+	if err := t.grant(ctx, client, name, needs, []rbacv1.Subject{nodes}); err != nil {
+		return err
+	}
+	config, err := accounts.For(ctx, t.NodePrefix()+"0")
+	if err != nil {
+		return err
+	}
+	return awaitRights(ctx, t.waiting, "the nodes", config, needs)
+}

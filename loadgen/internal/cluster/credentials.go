@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// probeTimeout bounds the wait for the first certificate of a cluster: a signer that works takes a second, and one that
+// does not exist never answers.
+const probeTimeout = 15 * time.Second
+
+// credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
+type credentials struct {
+	want string // of scenario.Identities
+	// noCertificates and noTokens say why the user may not make them; nil: the user may.
+	noCertificates, noTokens error
+
+	chosen bool
+	tokens bool
+	why    string // tokens were chosen
+}
+
+// permitted chooses tokens where the user may make nothing else. An error: the user may not make what is wanted.
+func (c *credentials) permitted() error {
+	switch {
+	case c.want == scenario.IdentityToken && c.noTokens != nil, c.want == scenario.IdentityAuto && c.noTokens != nil && c.noCertificates != nil:
+		return c.noTokens
+	case c.want == scenario.IdentityCertificate && c.noCertificates != nil:
+		return c.noCertificates
+	case c.want == scenario.IdentityToken:
+		c.choose("as nodes.identity says")
+	case c.noCertificates != nil:
+		c.choose(c.noCertificates.Error())
+	}
+	return nil
+}
+
+func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
+
+// tried chooses by what came of the first request for a certificate.
+func (c *credentials) tried(err error) error {
+	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, nodes.fidelity=shared the identity of the load"
+	switch {
+	case err == nil:
+		c.chosen = true
+	case c.want == scenario.IdentityCertificate:
+		return fmt.Errorf("the cluster gives nodes no client certificates: %s (%s)", oneLine(err), remedy)
+	case c.noTokens != nil:
+		return fmt.Errorf("the cluster gives nodes no client certificates: %s; and for tokens of ServiceAccounts %w", oneLine(err), c.noTokens)
+	default:
+		c.choose("the cluster gives nodes no client certificates: " + oneLine(err))
+	}
+	return nil
+}
+
+// difference is what tokens change, for the plan, the log and the report.
+const difference = "RBAC and not the Node authorizer permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
+	"instead of node-high and system, and outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
+
+// String is one line on tokens that were chosen, or "".
+func (c credentials) String() string {
+	if !c.tokens {
+		return ""
+	}
+	return fmt.Sprintf("each node has a token of a ServiceAccount and no client certificate (%s): %s", c.why, difference)
+}
+
+func (c credentials) deviation() control.Deviation {
+	return control.Deviation{Component: "kubelet", Setting: "identity", Value: "token of a ServiceAccount", Default: "client certificate", Reason: c.why + "; " + difference}
+}
+
+// ownIdentities reports whether each node has an identity of its own.
+func (t *Target) ownIdentities() bool {
+	n := t.scenario.Nodes
+	return n.Count > 0 && n.Fidelity != node.Shared
+}
+
+// checkCredentials asks what the user may make for the nodes. An error begins with the user.
+func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interface, user string) error {
+	s := t.scenario
+	if !t.ownIdentities() {
+		t.credentials.chosen = true
+		return nil
+	}
+	t.credentials.want = s.Nodes.IdentityKind()
+	ask := func(needs []need) (refused error, err error) {
+		missing, err := missingAccess(ctx, client, needs)
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", user, err)
+		}
+		if len(missing) > 0 {
+			refused = fmt.Errorf("%s %w", user, lacks(missing))
+		}
+		return refused, nil
+	}
+	var err error
+	if t.credentials.want != scenario.IdentityToken {
+		if t.credentials.noCertificates, err = ask(signedNeeds(s)); err != nil {
+			return err
+		}
+	}
+	if t.credentials.want != scenario.IdentityCertificate {
+		if t.credentials.noTokens, err = ask(accountNeeds(t.accountNamespace(), t.Namespace, s)); err != nil {
+			return err
+		}
+	}
+	return t.credentials.permitted()
+}
+
+// identityText says how the nodes authenticate, for the plan.
+func (t *Target) identityText(s *scenario.Scenario) string {
+	const signed = "each with a client certificate that the cluster signs"
+	account := "a token of a ServiceAccount of its own in namespace " + t.accountNamespace()
+	switch c := t.credentials; {
+	case s.Nodes.Fidelity == node.Shared:
+		return "all with the identity of the load"
+	case c.tokens:
+		return "each with " + account
+	case c.want == scenario.IdentityAuto && c.noTokens == nil && !c.chosen:
+		return signed + " or, if it signs none when it is asked before the start, with " + account
+	}
+	return signed
+}
+
+// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster: it requests one
+// certificate, and deletes the request, if that is not known yet. A choice of tokens is one of the cluster's deviations,
+// and told in one line.
+func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
+	c := &t.credentials
+	if !c.chosen {
+		done := t.waiting("the cluster to sign a client certificate for a node")
+		err := t.tryCertificates(ctx)
+		done()
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err := c.tried(err); err != nil {
+			return "", fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+		}
+	}
+	if c.tokens {
+		t.Cluster.Deviations = slices.Concat(t.Cluster.Deviations, []control.Deviation{c.deviation()})
+	}
+	return c.String(), nil
+}
+
+func (t *Target) tryCertificates(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	err := node.TryCertificates(ctx, t.Admin, t.Labels, t.NodePrefix()+"try", t.scenario.Nodes.KubeProxy)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("none was signed within %s (signer %s)", probeTimeout, kubeletSigner)
+	}
+	return err
+}
+
+// NodePrefix begins the names of the nodes.
+func (t *Target) NodePrefix() string { return "sg-" + t.runID + "-" }

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Certificates are taken where the cluster signs them and the user may have them signed, else tokens, if the user may
+// make them; what the scenario demands is not replaced.
+func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
+	const auto, certificate, token = scenario.IdentityAuto, scenario.IdentityCertificate, scenario.IdentityToken
+	mayNotSign, mayNotMake, unsigned := errors.New("alice lacks approve"), errors.New("alice lacks serviceaccounts"), errors.New("none was\nsigned")
+	for name, c := range map[string]struct {
+		credentials
+		probe  error // nil: the cluster signs
+		probed bool
+		tokens string // the reason for tokens; "": certificates
+		err    string
+	}{
+		"the cluster signs":             {credentials{want: auto}, nil, true, "", ""},
+		"it does not":                   {credentials{want: auto}, unsigned, true, "the cluster gives nodes no client certificates: none was signed", ""},
+		"the user may not approve":      {credentials{want: auto, noCertificates: mayNotSign}, nil, false, "alice lacks approve", ""},
+		"no tokens, but it signs":       {credentials{want: auto, noTokens: mayNotMake}, nil, true, "", ""},
+		"no tokens, and it does not":    {credentials{want: auto, noTokens: mayNotMake}, unsigned, true, "", "no client certificates: none was signed; and for tokens of ServiceAccounts alice lacks serviceaccounts"},
+		"the user may do neither":       {credentials{want: auto, noCertificates: mayNotSign, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
+		"certificates alone":            {credentials{want: certificate}, unsigned, true, "", "none was signed (nodes.identity=token gives each node"},
+		"certificates, not permitted":   {credentials{want: certificate, noCertificates: mayNotSign}, nil, false, "", "alice lacks approve"},
+		"tokens alone":                  {credentials{want: token}, nil, false, "as nodes.identity says", ""},
+		"tokens alone, and not allowed": {credentials{want: token, noTokens: mayNotMake}, nil, false, "", "alice lacks serviceaccounts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.permitted()
+			probed := err == nil && !c.chosen
+			if probed {
+				err = c.tried(c.probe)
+			}
+			if probed != c.probed || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Fatalf("probed %v, error %v", probed, err)
+			}
+			if err == nil && (!c.chosen || c.credentials.tokens != (c.tokens != "") || c.why != c.tokens) {
+				t.Errorf("%+v", c.credentials)
+			}
+		})
+	}
+}
+
+// The cluster is asked for a certificate after the user has agreed; until then the plan names both ways.
+func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
+	s := newStub(t) // serves no certificatesigningrequests
+	nodes := func(set string) *scenario.Scenario { return parsed(t, "nodes: {count: 2"+set+"}\n"+quiet) }
+	target := func(set string) *Target {
+		t.Helper()
+		made, err := FromKubeconfig(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, "r1", nodes(set), func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	both := target("")
+	if plan := both.Plan(nodes("")).String(); !strings.Contains(plan, "each with a client certificate that the cluster signs or, if it signs none") || strings.Contains(plan, "Node authorizer") {
+		t.Errorf("the plan:\n%s", plan)
+	}
+	told, err := both.ChooseCredentials(t.Context())
+	if err != nil || !strings.HasPrefix(told, "each node has a token of a ServiceAccount and no client certificate (the cluster gives nodes no client certificates: create certificatesigningrequests for sg-r1-try: ") || strings.Contains(told, "\n") {
+		t.Errorf("%q, %v", told, err)
+	}
+	d := both.Cluster.Deviations
+	if len(d) != 1 || d[0].Component != "kubelet" || d[0].Setting != "identity" || !strings.Contains(d[0].Reason, "not the Node authorizer") {
+		t.Errorf("deviations %+v", d)
+	}
+	if _, err := target(", identity: certificate").ChooseCredentials(t.Context()); err == nil || !strings.Contains(err.Error(), "cluster staging: the cluster gives nodes no client certificates: ") {
+		t.Errorf("certificates alone: %v", err)
+	}
+	tokens := target(", identity: token")
+	if plan := tokens.Plan(nodes(", identity: token")).String(); !strings.Contains(plan, "each with a token of a ServiceAccount of its own in namespace stormglass-r1-nodes") || !strings.Contains(plan, "not the Node authorizer") {
+		t.Errorf("the plan:\n%s", plan)
+	}
+	if told, err := tokens.ChooseCredentials(t.Context()); err != nil || !strings.Contains(told, "(as nodes.identity says)") {
+		t.Errorf("%q, %v", told, err)
+	}
+	if told, err := target(", fidelity: shared").ChooseCredentials(t.Context()); told != "" || err != nil {
+		t.Errorf("nodes with the identity of the load: %q, %v", told, err)
+	}
+}
+
+// A user who may approve nothing gets tokens, and a user who may make no accounts certificates.
+func TestCredentialsFollowThePermissions(t *testing.T) {
+	for denied, want := range map[string]string{
+		"approve signers":                 "each with a token of a ServiceAccount of its own in namespace stormglass-r1-nodes",
+		"deletecollection resourceslices": "each with a client certificate that the cluster signs\n",
+	} {
+		s := newStub(t)
+		s.denies = func(what string) bool { return what == denied }
+		yaml := "nodes: {count: 2}\n" + quiet
+		target, err := FromKubeconfig(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, "r1", parsed(t, yaml), func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := target.Plan(parsed(t, yaml)).String(); !strings.Contains(plan, want) {
+			t.Errorf("without the right to %s:\n%s", denied, plan)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// accountTokenLife is asked for; the API server may give less or more.
+	accountTokenLife = 24 * time.Hour
+	// accountRetry is the pause before a refused renewal is tried again.
+	accountRetry = 5 * time.Second
+	// accountTimeout bounds a renewal.
+	accountTimeout = 30 * time.Second
+	// proxyAccount is the ServiceAccount of all kube-proxies.
+	proxyAccount = "kube-proxy"
+)
+
+// ServiceAccounts gives each node a token of a ServiceAccount of its own, for clusters that sign no client certificates.
+// What the accounts may do is RBAC's to say: the Node authorizer and NodeRestriction know system:node:NAME only. Close
+// ends the renewal of tokens.
+type ServiceAccounts struct {
+	base      *rest.Config // names the server and how to verify it
+	client    kubernetes.Interface
+	namespace string
+	labels    map[string]string
+
+	stop context.CancelFunc
+	done chan struct{}
+	wake chan struct{} // the next renewal is sooner than it was
+
+	mu     sync.Mutex
+	tokens map[string]*accountToken
+	next   time.Time // of renewal; zero: none
+}
+
+// accountToken is the token of one account.
+type accountToken struct {
+	made  sync.Mutex // held while the first one is made
+	value atomic.Pointer[string]
+	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
+}
+
+// NewServiceAccounts makes accounts and tokens with client, in a namespace that exists; admin names the server. The
+// accounts carry labels.
+func NewServiceAccounts(admin *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) (*ServiceAccounts, error) {
+	base, err := serverOnly(admin)
+	if err != nil {
+		return nil, err
+	}
+	return newServiceAccounts(base, client, namespace, labels), nil
+}
+
+func newServiceAccounts(base *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) *ServiceAccounts {
+	ctx, stop := context.WithCancel(context.Background())
+	s := &ServiceAccounts{
+		base: base, client: client, namespace: namespace, labels: labels,
+		stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), tokens: map[string]*accountToken{},
+	}
+	go s.keep(ctx)
+	return s
+}
+
+// Close ends the renewal. It may be called again.
+func (s *ServiceAccounts) Close() {
+	s.stop()
+	<-s.done
+}
+
+// For makes the node's ServiceAccount, which has the node's name, and a token of it.
+func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, error) {
+	s.mu.Lock()
+	t := s.tokens[node]
+	if t == nil {
+		t = &accountToken{}
+		s.tokens[node] = t
+	}
+	s.mu.Unlock()
+	t.made.Lock()
+	defer t.made.Unlock()
+	if t.value.Load() == nil {
+		if err := s.create(ctx, node, t); err != nil {
+			return nil, err
+		}
+	}
+	c := rest.CopyConfig(s.base)
+	c.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { return bearer{t, rt} }
+	return c, nil
+}
+
+// ForProxies makes the ServiceAccount kube-proxy.
+func (s *ServiceAccounts) ForProxies(ctx context.Context) (*rest.Config, error) {
+	return s.For(ctx, proxyAccount)
+}
+
+func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountToken) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels}}
+	_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Create(ctx, account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) { // by an attempt whose token failed
+		return fmt.Errorf("create serviceaccount %s/%s: %w", s.namespace, name, err)
+	}
+	return s.renew(ctx, name, t)
+}
+
+// renew gets a new token, which is used for 80% of its life, as a kubelet does.
+func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToken) error {
+	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	seconds, asked := int64(accountTokenLife.Seconds()), time.Now()
+	answer, err := s.client.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create token of serviceaccount %s/%s: %w", s.namespace, name, err)
+	}
+	t.value.Store(&answer.Status.Token)
+	s.plan(t, asked.Add(max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, accountRetry)))
+	return nil
+}
+
+// plan says when a token is renewed.
+func (s *ServiceAccounts) plan(t *accountToken, due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.due = due
+	if s.next.IsZero() || due.Before(s.next) {
+		s.next = due
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keep renews tokens as they come due, one after another.
+func (s *ServiceAccounts) keep(ctx context.Context) {
+	defer close(s.done)
+	for {
+		s.mu.Lock()
+		next := s.next
+		s.mu.Unlock()
+		wait := time.Until(next)
+		if next.IsZero() {
+			wait = accountTokenLife
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-s.wake:
+		case <-timer.C:
+			s.renewDue(ctx)
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (s *ServiceAccounts) renewDue(ctx context.Context) {
+	now := time.Now()
+	due := map[string]*accountToken{}
+	s.mu.Lock()
+	s.next = time.Time{}
+	for name, t := range s.tokens {
+		switch {
+		case t.value.Load() == nil:
+		case !t.due.After(now):
+			due[name] = t
+		case s.next.IsZero() || t.due.Before(s.next):
+			s.next = t.due
+		}
+	}
+	s.mu.Unlock()
+	for name, t := range due {
+		if ctx.Err() != nil {
+			return
+		}
+		if s.renew(ctx, name, t) != nil {
+			s.plan(t, time.Now().Add(accountRetry)) // there is still a fifth of the token's life left
+		}
+	}
+}
+
+// bearer sends an account's newest token.
+type bearer struct {
+	token *accountToken
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+*b.token.value.Load())
+	return b.next.RoundTrip(r)
+}
