@@ -98,8 +98,9 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 		stop()
 		<-ended
 	}()
+	identities, _ := theirs.Identities(s.Nodes)
 	fleet, err := node.New(node.Config{
-		Spec: s.Nodes, Identities: theirs.Identities(s.Nodes), Labels: theirs.Labels,
+		Spec: s.Nodes, Identities: identities, Labels: theirs.Labels,
 		Taints: theirs.Taints(), NamePrefix: "sg-r1-", Seed: 1, Log: t.Logf,
 	})
 	must(t, err)
