@@ -35,13 +35,36 @@ type link struct {
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
-// get returns a usable connection.
-func (l *link) get(ctx context.Context) (*h2conn.Conn, error) { return l.Get(ctx, l.dial) }
-
-// getForWatch returns a connection with room for a watch beside requests: a node whose pods have many ConfigMaps and
-// Secrets watches more than one connection takes, and a kubelet's client opens another one then.
-func (l *link) getForWatch(ctx context.Context) (*h2conn.Conn, error) {
+// get returns a connection with room for a call; an urgent one has room where others have none.
+func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
+	if urgent {
+		return l.GetFree(ctx, l.dial, 1)
+	}
 	return l.GetFree(ctx, l.dial, urgentStreams+1)
+}
+
+// watch opens a watch where it leaves room for calls: a node whose pods have many ConfigMaps and Secrets watches more than
+// one connection takes, and a kubelet's client opens another one then.
+func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
+	const least = 2*urgentStreams + 1
+	for last := false; ; last = true {
+		conn, err := l.GetFree(ctx, l.dial, least)
+		if err != nil {
+			return nil, err
+		}
+		r, err := l.request(call{path: path, urgent: true})
+		if err != nil {
+			return nil, err
+		}
+		r.Accept = protobuf.WatchType
+		stream, err := conn.OpenFree(r, h, least)
+		switch {
+		case !errors.Is(err, h2conn.ErrBusy): // else other watches have come between
+			return stream, err
+		case last: // the server allows few streams
+			return conn.Open(r, h)
+		}
+	}
 }
 
 // urgentStreams are kept free for urgent requests.
@@ -85,7 +108,7 @@ func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 }
 
 func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) {
-	conn, err := l.get(ctx)
+	conn, err := l.get(ctx, c.urgent)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +201,7 @@ type exchange struct {
 // sent, or on one of its own when ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
-	conn, err := l.get(ctx)
+	conn, err := l.get(ctx, c.urgent)
 	var r *h2conn.Request
 	if err == nil {
 		r, err = l.request(c)

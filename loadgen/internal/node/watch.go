@@ -131,20 +131,11 @@ func (s *watchStream) path() string {
 
 func (s *watchStream) open() error {
 	w := s.w
-	conn, err := w.link.getForWatch(w.life.ctx)
-	if err != nil {
-		w.life.ledger.request("watch", w.resource, outcome(err))
-		return err
-	}
-	r, err := w.link.request(call{path: s.path(), urgent: true})
-	if err != nil {
-		return err
-	}
-	r.Accept = protobuf.WatchType
+	path := s.path()
 	if s.listing = s.asked == listwatch.WatchList; s.listing {
 		w.sink.begin()
 	}
-	stream, err := conn.Open(r, s)
+	stream, err := w.link.watch(w.life.ctx, path, s)
 	if err != nil {
 		w.life.ledger.request("watch", w.resource, outcome(err))
 		return err

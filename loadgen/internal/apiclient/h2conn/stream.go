@@ -99,6 +99,24 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	return s, nil
 }
 
+// OpenFree is an Open that does not wait: ErrBusy if fewer than least streams are free.
+func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
+	t := NewTemplate(*r)
+	c.mu.Lock()
+	if err := c.usable(); err != nil {
+		c.mu.Unlock()
+		return nil, err
+	}
+	if c.maxStreams-len(c.streams) < least {
+		c.mu.Unlock()
+		return nil, ErrBusy
+	}
+	s := &Stream{}
+	open(c, s, t, r.Path, r.Body, h)
+	c.unlock()
+	return s, nil
+}
+
 // TryOpen sends a request made of a template, without waiting and, in the long
 // run, without allocating. Path and body are copied. ErrBusy: all streams that
 // the server allows are in use; other errors are those of Err and ErrGoAway.
