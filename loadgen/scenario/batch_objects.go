@@ -27,6 +27,7 @@ type Objects struct {
 
 	kinds  []ObjectKind
 	kindOf [][]int // by template and document
+	lines  [][]int // where they begin, likewise
 
 	rendered int // of the last, by its number; -1: none
 	held     []map[string]any
@@ -106,8 +107,9 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 
 // count adds the kinds of the documents of template i.
 func (o *Objects) count(i int, documents []map[string]any) {
-	o.kindOf = append(o.kindOf, make([]int, len(documents)))
+	o.kindOf, o.lines = append(o.kindOf, make([]int, len(documents))), append(o.lines, make([]int, len(documents)))
 	for d, manifest := range documents {
+		o.lines[i][d] = o.templates[i].Line(d)
 		one := describe(manifest)
 		at := slices.IndexFunc(o.kinds, func(k ObjectKind) bool { return k.APIVersion == one.APIVersion && k.Kind == one.Kind })
 		if at < 0 {

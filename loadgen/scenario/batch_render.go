@@ -42,17 +42,23 @@ func (o *Objects) shape(i int) error {
 	return nil
 }
 
-// Outline is what the object of a number has in common with others, with slots for the rest, of which there are so many;
-// others with its key have the same. Nil: nothing is known.
-func (o *Objects) Outline(n int) (outline *Object, key [2]int, slots int) {
+// DocumentAt is the template and the document of the object of a number. Objects of the same have the same Outline.
+func (o *Objects) DocumentAt(n int) [2]int {
+	i, _, _, d := o.split(n)
+	return [2]int{i, d}
+}
+
+// Outline is what the object of a number has in common with others, with slots for the rest, of which there are so many.
+// Nil: nothing is known.
+func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]
 	if s == nil {
-		return nil, key, 0
+		return nil, 0
 	}
 	one := describe(s.Documents[d])
 	one.Placement, one.Place = o.batch.Placement, o.place(i, d)
-	return &one, [2]int{i, d}, s.Slots()
+	return &one, s.Slots()
 }
 
 // Slots are the values for the slots of an object's outline, and its namespace. Not ok: At gives the object.
@@ -74,7 +80,7 @@ func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err erro
 // place is where a document of a template begins.
 func (o *Objects) place(i, document int) string {
 	t := &o.batch.Templates[i]
-	line := o.templates[i].Line(document)
+	line := o.lines[i][document]
 	switch {
 	case t.from != "":
 		return fmt.Sprintf("%s:%d", t.from, line)

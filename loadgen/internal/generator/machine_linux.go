@@ -1,7 +1,11 @@
 package generator
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/procfs"
 )
@@ -20,7 +24,7 @@ func readMachine() (m machine) {
 	cpu := stat.CPUTotal
 	m.busy = cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ // guests are in User and Nice
 	m.steal, m.processors = cpu.Steal, len(stat.CPU)
-	if m.own, err = treeSeconds(fs, os.Getpid()); err != nil {
+	if m.own, err = treeSeconds(procfs.DefaultMountPoint, os.Getpid()); err != nil {
 		return m
 	}
 	m.cpuWait, m.ioWait = stalled(fs, "cpu"), stalled(fs, "io")
@@ -28,20 +32,30 @@ func readMachine() (m machine) {
 	return m
 }
 
-// treeSeconds is the processor time of a process and of all that it started, those that have ended too.
-func treeSeconds(fs procfs.FS, root int) (seconds float64, err error) {
-	all, err := fs.AllProcs()
+// treeSeconds is the processor time of a process and of all that it started, those that have ended too. It reads no more
+// of each process of the machine than it needs: it is called at every scrape.
+func treeSeconds(proc string, root int) (seconds float64, err error) {
+	dir, err := os.Open(proc)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return 0, err
 	}
 	children, ticks := map[int][]int{}, map[int]float64{}
-	for _, p := range all {
-		s, err := p.Stat()
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
 		if err != nil {
+			continue
+		}
+		parent, used, ok := processTicks(filepath.Join(proc, name, "stat"))
+		if !ok {
 			continue // it has ended since
 		}
-		children[s.PPID] = append(children[s.PPID], s.PID)
-		ticks[s.PID] = float64(s.UTime) + float64(s.STime) + float64(s.CUTime) + float64(s.CSTime)
+		children[parent] = append(children[parent], pid)
+		ticks[pid] = used
 	}
 	for next := []int{root}; len(next) > 0; {
 		pid := next[0]
@@ -49,6 +63,31 @@ func treeSeconds(fs procfs.FS, root int) (seconds float64, err error) {
 		next = append(next[1:], children[pid]...)
 	}
 	return seconds, nil
+}
+
+// processTicks reads the parent of a process, and its processor time with that of its children that have ended (proc(5)).
+func processTicks(file string) (parent int, ticks float64, ok bool) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, false
+	}
+	_, text, _ := strings.Cut(string(data[max(bytes.LastIndexByte(data, ')'), 0):]), " ") // a name may hold anything
+	fields := strings.Fields(text)
+	const ppid, utime, cstime = 1, 11, 14
+	if len(fields) <= cstime {
+		return 0, 0, false
+	}
+	if parent, err = strconv.Atoi(fields[ppid]); err != nil {
+		return 0, 0, false
+	}
+	for _, f := range fields[utime : cstime+1] {
+		n, err := strconv.ParseFloat(f, 64)
+		if err != nil {
+			return 0, 0, false
+		}
+		ticks += n
+	}
+	return parent, ticks, true
 }
 
 // stalled is for how long some process has waited for a resource; nil: the kernel does not say.

@@ -42,8 +42,9 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	raw      bytes.Buffer // the exposition, and what is kept of it: reused
-	kept     []byte
+	// The exposition, what is kept of it, and of that the lines that are of no known series; reused.
+	raw          bytes.Buffer
+	kept, others []byte
 
 	state TargetState // guarded by the recorder's mu
 
@@ -151,7 +152,55 @@ type batch struct {
 	count  int
 }
 
+// parse stores the samples of an exposition. Those of known series, which are nearly all, are found by their text.
 func (b *batch) parse(text []byte) error {
+	b.others = b.others[:0]
+	unknown := false
+	for len(text) > 0 {
+		line := text
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			line = text[:i+1]
+		}
+		text = text[len(line):]
+		known, err := b.addKnown(line)
+		if err != nil {
+			return err
+		}
+		if !known {
+			b.others = append(b.others, line...)
+			unknown = unknown || line[0] != '#'
+		}
+	}
+	if !unknown {
+		return nil
+	}
+	return b.parseOthers(b.others)
+}
+
+// addKnown stores the sample of a line if that is of a known series, and a plain one: a name, its labels, a number.
+func (b *batch) addKnown(line []byte) (known bool, err error) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	space := bytes.LastIndexByte(line, ' ')
+	if space < 0 || line[0] == '#' || bytes.ContainsAny(line[space:], "xXpP_") { // forms of Go's numbers alone
+		return false, nil
+	}
+	s := b.series[string(line[:space])]
+	if s == nil || s.stale {
+		return false, nil
+	}
+	v, err := strconv.ParseFloat(string(line[space+1:]), 64)
+	if err != nil || math.IsNaN(v) {
+		return false, nil // the parser knows what it is
+	}
+	if err := b.append(s, labels.EmptyLabels(), b.at, v); err != nil {
+		return false, err
+	}
+	s.seen = b.scrape
+	b.count++
+	return true, nil
+}
+
+func (b *batch) parseOthers(text []byte) error {
 	parser := textparse.NewPromParser(text, b.symbols, false)
 	var kind model.MetricType
 	for {

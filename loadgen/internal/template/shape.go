@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -43,7 +44,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 			return nil, readError(err)
 		}
 	}
-	static, _, err := t.pieces(values, seed, turn)
+	static, err := t.pieces(values, seed, turn)
 	if err != nil {
 		return nil, err
 	}
@@ -116,22 +117,38 @@ func shaped(n *yaml.Node) (any, bool) {
 // Values are those of another rendering of the template that made the shape. Not ok: it has another shape, or a value that YAML or JSON may
 // read as more than text.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
-	static, slots, err := t.pieces(values, seed, turn)
-	if err != nil || len(static) != len(s.static) {
+	slots = make([]string, 0, s.Slots())
+	if t.quick != nil {
+		t.source.Seed(uint64(seed), turn)
+		if slots, ok := t.quick.values(slots, values); ok {
+			return slots, !slices.ContainsFunc(slots, notSimple), nil
+		}
+	}
+	text, err := t.markedText(values, seed, turn)
+	if err != nil {
 		return nil, false, err
 	}
-	for i := range static {
-		if static[i] != s.static[i] {
+	for i, static := range s.static {
+		var found bool
+		if text, found = strings.CutPrefix(text, static); !found {
 			return nil, false, nil
 		}
-	}
-	for _, v := range slots {
-		if !simple(v) {
+		if i == s.Slots() {
+			break
+		}
+		if text, found = strings.CutPrefix(text, beginValue); !found {
 			return nil, false, nil
 		}
+		value, rest, _ := strings.Cut(text, endValue)
+		if !simple(value) {
+			return nil, false, nil
+		}
+		slots, text = append(slots, value), rest
 	}
-	return slots, true, nil
+	return slots, text == "", nil
 }
+
+func notSimple(text string) bool { return !simple(text) }
 
 // simple reports whether a text means itself in YAML and JSON, within quotes or not, whatever is beside it.
 func simple(text string) bool {
@@ -144,22 +161,29 @@ func simple(text string) bool {
 	return text != "" && text[0] != '-' && text[0] != '.' // they may begin a list, or end a document
 }
 
-// pieces renders the template and cuts it at the values of its actions.
-func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (static, dynamic []string, err error) {
+// markedText renders the template with marks around the values of its actions.
+func (t *Template) markedText(values map[string]any, seed int64, turn uint64) (string, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
 	if err := t.marked.Execute(&t.buffer, values); err != nil {
-		return nil, nil, readError(err)
+		return "", readError(err)
 	}
-	text := t.buffer.String()
+	return t.buffer.String(), nil
+}
+
+// pieces renders the template and cuts it at the values of its actions.
+func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (static []string, err error) {
+	text, err := t.markedText(values, seed, turn)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		before, after, found := strings.Cut(text, beginValue)
 		static = append(static, before)
 		if !found {
-			return static, dynamic, nil
+			return static, nil
 		}
-		value, rest, _ := strings.Cut(after, endValue)
-		dynamic, text = append(dynamic, value), rest
+		_, text, _ = strings.Cut(after, endValue)
 	}
 }
 
@@ -257,7 +281,13 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 		b = append(b, p.text...)
 		switch {
 		case p.scalar != nil:
-			b = appendScalar(b, string(JSON(p.scalar).Append(nil, slots)))
+			begin := len(b)
+			b = JSON(p.scalar).Append(append(b, '"'), slots)
+			if text := b[begin+1:]; letter(text[0]) && words[string(text)] == "" {
+				b = append(b, '"') // as most do, it means its text
+			} else {
+				b = appendScalar(b[:begin], string(text))
+			}
 		case p.slot >= 0:
 			b = append(b, slots[p.slot]...)
 		}
@@ -270,13 +300,14 @@ var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
+func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
 // appendScalar appends a plain scalar of YAML, whose text is escaped as in JSON, as JSON.
 func appendScalar(b []byte, text string) []byte {
-	c := text[0]
-	switch letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'; {
-	case letter && words[text] != "":
-		return append(b, words[text]...)
-	case letter:
+	switch word := words[text]; {
+	case word != "":
+		return append(b, word...)
+	case letter(text[0]):
 		return append(append(append(b, '"'), text...), '"')
 	case wholeNumber(text):
 		return append(b, text...)

@@ -20,6 +20,7 @@ import (
 type Template struct {
 	parsed *template.Template
 	marked *template.Template // parsed, with marks around values; nil until there is a shape
+	quick  quick              // nil: its values are told by the marks
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
@@ -48,11 +49,12 @@ const name = "manifest"
 // Parse reads a template. Its error is an *Error.
 func Parse(text string) (*Template, error) {
 	t := &Template{text: text, source: rand.NewPCG(0, 0)}
-	parsed, err := template.New(name).Option("missingkey=error").Funcs(functions(rand.New(t.source))).Parse(text)
+	known := functions(rand.New(t.source))
+	parsed, err := template.New(name).Option("missingkey=error").Funcs(known).Parse(text)
 	if err != nil {
 		return nil, readError(err)
 	}
-	t.parsed = parsed
+	t.parsed, t.quick = parsed, newQuick(parsed, known)
 	return t, nil
 }
 

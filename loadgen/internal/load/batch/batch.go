@@ -73,25 +73,20 @@ type operation struct {
 	kinds     []request.Kind
 	resources []objects.Resource
 	outlines  map[[2]int]*outline
+	paths     map[[2]int][]byte // of collections, by kind and namespace
 
-	rendered chan rendered
-	next     int // to be rendered
+	ahead *stock
+	next  int // to be rendered
+	slots []string
 
 	mu     sync.Mutex
 	failed error
 }
 
-// rendered is one object's request.
-type rendered struct {
-	n    int64
-	path string
-	body []byte
-}
-
 func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 	var err error
 	o := &operation{
-		objects: all, target: t, rendered: make(chan rendered, ahead), outlines: map[[2]int]*outline{},
+		objects: all, target: t, ahead: newStock(ahead), outlines: map[[2]int]*outline{}, paths: map[[2]int][]byte{},
 		options: objects.Options{Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector, Tolerations: t.Tolerations},
 	}
 	for _, k := range all.Kinds() {
@@ -126,12 +121,10 @@ func (o *operation) Prepare(context.Context) error {
 		}
 		o.resources = append(o.resources, r)
 	}
-	for o.next < o.objects.Len() && len(o.rendered) < cap(o.rendered) {
-		one, err := o.render()
-		if err != nil {
+	for o.next < o.objects.Len() && !o.ahead.full() {
+		if err := o.ahead.fill(o.render); err != nil {
 			return err
 		}
-		o.rendered <- one
 	}
 	return nil
 }
@@ -144,12 +137,14 @@ type outline struct {
 
 // outlineOf is that of object n; nil if it has none.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
-	object, key, slots := o.objects.Outline(n)
-	if object == nil {
-		return nil, nil
-	}
+	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
 		return known, nil
+	}
+	object, slots := o.objects.Outline(n)
+	if object == nil {
+		o.outlines[key] = nil
+		return nil, nil
 	}
 	options := o.options
 	options.Namespaces = []string{template.Slot(slots)}
@@ -162,19 +157,34 @@ func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	return o.outlines[key], nil
 }
 
-func (o *operation) render() (rendered, error) {
+// render writes the next object.
+func (o *operation) render(into *rendered) error {
 	n := o.next
-	r := o.resources[o.objects.KindAt(n)]
-	body, namespace, err := o.body(n, r)
+	kind := o.objects.KindAt(n)
+	r := o.resources[kind]
+	body, namespace, err := o.body(into.body[:0], n, r)
 	if err != nil {
-		return rendered{}, err
+		return err
 	}
 	o.next++
-	return rendered{int64(n), o.templates.Prefix() + r.Path(o.target.Namespaces[namespace]) + "?fieldManager=stormglass", body}, nil
+	into.n, into.body = int64(n), body
+	into.path = append(into.path[:0], o.pathOf(kind, namespace)...)
+	return nil
 }
 
-// body is the manifest of object n as JSON: its outline with its values where that is known, else rendered and read.
-func (o *operation) body(n int, r objects.Resource) (body []byte, namespace int, err error) {
+// pathOf is the path that objects of a kind are created at in a namespace.
+func (o *operation) pathOf(kind, namespace int) []byte {
+	key := [2]int{kind, namespace}
+	path, ok := o.paths[key]
+	if !ok {
+		path = []byte(o.templates.Prefix() + o.resources[kind].Path(o.target.Namespaces[namespace]) + "?fieldManager=stormglass")
+		o.paths[key] = path
+	}
+	return path
+}
+
+// body appends the manifest of object n as JSON: its outline with its values where that is known, else rendered and read.
+func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
 		return nil, 0, err
@@ -185,8 +195,8 @@ func (o *operation) body(n int, r objects.Resource) (body []byte, namespace int,
 			return nil, 0, err
 		}
 		if ok {
-			values := append(slots[:len(slots):len(slots)], o.target.Namespaces[namespace])
-			return common.json.Append(nil, values), namespace, nil
+			o.slots = append(append(o.slots[:0], slots...), o.target.Namespaces[namespace])
+			return common.json.Append(b, o.slots), namespace, nil
 		}
 	}
 	object, err := o.objects.At(n)
@@ -194,10 +204,11 @@ func (o *operation) body(n int, r objects.Resource) (body []byte, namespace int,
 		return nil, 0, err
 	}
 	o.options.Complete(object, r.Namespaced)
-	if body, err = json.Marshal(object.Manifest); err != nil {
+	text, err := json.Marshal(object.Manifest)
+	if err != nil {
 		return nil, 0, fmt.Errorf("%s: write %s as JSON: %w", object.Place, &object, err)
 	}
-	return body, object.Namespace, nil
+	return append(b, text...), object.Namespace, nil
 }
 
 // Background renders the objects ahead of their arrivals, and renews the identity.
@@ -205,15 +216,9 @@ func (o *operation) Background(ctx context.Context) {
 	var renewal sync.WaitGroup
 	defer renewal.Wait()
 	renewal.Go(func() { o.templates.Renew(ctx) })
-	for o.next < o.objects.Len() {
-		one, err := o.render()
-		if err != nil {
+	for o.next < o.objects.Len() && o.ahead.awaitRoom(ctx) {
+		if err := o.ahead.fill(o.render); err != nil {
 			o.fail(err)
-			return
-		}
-		select {
-		case o.rendered <- one:
-		case <-ctx.Done():
 			return
 		}
 	}
@@ -235,20 +240,19 @@ func (o *operation) failure() error {
 
 // Next takes object n. One that is not rendered yet is unsent: the generator is too slow.
 func (o *operation) Next(n int64, r *request.Request) bool {
-	for {
-		select {
-		case one := <-o.rendered:
-			if one.n < n { // its arrival was unsent
-				continue
+	for found := false; !found; {
+		more := o.ahead.take(func(one *rendered) {
+			if found = one.n >= n; found { // else its arrival was unsent
+				r.Path = append(r.Path[:0], one.path...)
+				r.Body = append(r.Body[:0], one.body...)
 			}
-			r.Path = append(r.Path[:0], one.path...)
-			r.Body = append(r.Body[:0], one.body...)
-			r.Template = o.template.Load()
-			return true
-		default:
+		})
+		if !more {
 			return false
 		}
 	}
+	r.Template = o.template.Load()
+	return true
 }
 
 // Data reads past answers.

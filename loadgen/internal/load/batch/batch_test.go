@@ -70,8 +70,8 @@ func TestBodiesAreTheObjects(t *testing.T) {
 	reference := expand()
 	outlined := 0
 	for n := range reference.Len() {
-		one, err := o.render()
-		if err != nil {
+		var one rendered
+		if err := o.render(&one); err != nil {
 			t.Fatal(err)
 		}
 		want, err := reference.At(n)

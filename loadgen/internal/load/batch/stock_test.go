@@ -1,0 +1,63 @@
+package batch
+
+import (
+	"context"
+	"sync"
+	"testing"
+)
+
+// Objects come out once and in their order, however the two sides take turns.
+func TestStockKeepsOrder(t *testing.T) {
+	const n = 5000
+	s := newStock(8)
+	var renderer sync.WaitGroup
+	renderer.Go(func() {
+		for i := range int64(n) {
+			if !s.awaitRoom(t.Context()) {
+				return
+			}
+			_ = s.fill(func(r *rendered) error {
+				r.n, r.body = i, append(r.body[:0], byte(i))
+				return nil
+			})
+		}
+	})
+	next := int64(0)
+	for next < n {
+		s.take(func(r *rendered) {
+			if r.n != next || len(r.body) != 1 || r.body[0] != byte(next) {
+				t.Errorf("object %d is %+v", next, r)
+			}
+			next++
+		})
+	}
+	renderer.Wait()
+	if s.take(func(*rendered) {}) {
+		t.Error("there is one more")
+	}
+}
+
+// The renderer of a full stock sleeps until half of it is used, and no longer than the load goes on.
+func TestRendererSleepsUntilHalfIsUsed(t *testing.T) {
+	s := newStock(8)
+	for !s.full() {
+		_ = s.fill(func(*rendered) error { return nil })
+	}
+	for range 3 {
+		s.take(func(*rendered) {})
+	}
+	if len(s.low) != 0 {
+		t.Error("it is woken though most is there")
+	}
+	s.take(func(*rendered) {})
+	if len(s.low) != 1 {
+		t.Error("it is not woken")
+	}
+	full := newStock(1)
+	_ = full.fill(func(*rendered) error { return nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if full.awaitRoom(ctx) {
+		t.Error("there is room in a full stock")
+	}
+}
