@@ -25,18 +25,18 @@ func TestConditionHoldsByEvents(t *testing.T) {
 	s.set(podsPath, list("10", podOf("a", "5", "Pending")))
 	f := s.running(Options{Conditions: conditions(t, `count(pods where status.phase == "Running") >= 2`)})
 	w := s.watch()
-	if w.version != "10" {
-		t.Errorf("watched from version %s", w.version)
+	if w.Version != "10" {
+		t.Errorf("watched from version %s", w.Version)
 	}
 	held := waiting(t, f, "p0")
-	w.events <- event("MODIFIED", podOf("a", "11", "Running"))
-	w.events <- event("ADDED", podOf("b", "12", "Pending"))
+	w.Events <- event("MODIFIED", podOf("a", "11", "Running"))
+	w.Events <- event("ADDED", podOf("b", "12", "Pending"))
 	select {
 	case <-held:
 		t.Fatal("it holds of one pod")
 	default:
 	}
-	w.events <- event("MODIFIED", podOf("b", "13", "Running"))
+	w.Events <- event("MODIFIED", podOf("b", "13", "Running"))
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
@@ -53,7 +53,7 @@ func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	w := s.watch()
 	held := waiting(t, f, "p0")
 	await(t, f, func() bool { return len(f.waits) == 1 })
-	w.events <- event("ADDED", podOf("a", "11", "")) + event("ADDED", podOf("b", "12", ""))
+	w.Events <- event("ADDED", podOf("a", "11", "")) + event("ADDED", podOf("b", "12", ""))
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
@@ -108,24 +108,24 @@ func TestLostWatchAndRelist(t *testing.T) {
 	f := s.running(Options{Conditions: conditions(t, `count(pods where status.phase == "Running") == 2 && pods.size() == 2`)})
 	w := s.watch()
 	held := waiting(t, f, "p0")
-	w.events <- event("MODIFIED", podOf("a", "11", "Running"))
-	close(w.events)
+	w.Events <- event("MODIFIED", podOf("a", "11", "Running"))
+	close(w.Events)
 	w = s.watch()
-	if w.version != "11" {
-		t.Errorf("resumed from version %s, want that of the last event", w.version)
+	if w.Version != "11" {
+		t.Errorf("resumed from version %s, want that of the last event", w.Version)
 	}
-	w.events <- event("BOOKMARK", condition.Object{"metadata": map[string]any{"resourceVersion": "20"}})
-	close(w.events)
+	w.Events <- event("BOOKMARK", condition.Object{"metadata": map[string]any{"resourceVersion": "20"}})
+	close(w.Events)
 	w = s.watch()
-	if w.version != "20" {
-		t.Errorf("resumed from version %s, want that of the bookmark", w.version)
+	if w.Version != "20" {
+		t.Errorf("resumed from version %s, want that of the bookmark", w.Version)
 	}
-	w.events <- event("ERROR", condition.Object{"kind": "Status", "code": 410, "reason": "Expired"})
+	w.Events <- event("ERROR", condition.Object{"kind": "Status", "code": 410, "reason": "Expired"})
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
-	if w = s.watch(); w.version != "30" {
-		t.Errorf("watched from version %s, want that of the new list", w.version)
+	if w = s.watch(); w.Version != "30" {
+		t.Errorf("watched from version %s, want that of the new list", w.Version)
 	}
 	if n := s.count("GET " + podsPath + "?continue="); n != 2 {
 		t.Errorf("listed %d times, want 2", n)
@@ -147,14 +147,14 @@ func TestStateFromBeforeTheWaitDoesNotCount(t *testing.T) {
 			t.Fatal("the API server was not asked")
 		}
 	}
-	w.events <- event("MODIFIED", podOf("a", "15", "Pending"))
+	w.Events <- event("MODIFIED", podOf("a", "15", "Pending"))
 	await(t, f, func() bool { return !f.holds(f.awaited["p0"]) })
 	select {
 	case <-held:
 		t.Fatal("it holds by a state from before the wait")
 	default:
 	}
-	w.events <- event("MODIFIED", podOf("a", "21", "Running"))
+	w.Events <- event("MODIFIED", podOf("a", "21", "Running"))
 	if err := <-held; err != nil {
 		t.Error(err)
 	}

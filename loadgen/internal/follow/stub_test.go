@@ -1,9 +1,7 @@
 package follow
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
@@ -28,8 +27,7 @@ type stub struct {
 	// resources of the core group and of apps/v1, by name; the value tells whether they are namespaced.
 	core, apps map[string]bool
 	asked      []string // method, path and query of each request
-	// watches hands the test each watch that is opened.
-	watches chan *stubWatch
+	watches    *stubapi.Watches
 }
 
 type answer struct {
@@ -37,14 +35,9 @@ type answer struct {
 	body   any
 }
 
-type stubWatch struct {
-	path, version string
-	events        chan string
-}
-
 func newStub(t *testing.T) *stub {
 	s := &stub{
-		t: t, watches: make(chan *stubWatch), lists: map[string][]answer{},
+		t: t, watches: stubapi.NewWatches(t), lists: map[string][]answer{},
 		core: map[string]bool{"pods": true, "nodes": false, "services": true}, apps: map[string]bool{"deployments": true},
 	}
 	s.server = httptest.NewServer(s)
@@ -85,7 +78,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
 	if r.URL.Query().Get("watch") == "true" {
 		s.mu.Unlock()
-		s.serveWatch(w, r)
+		s.watches.Serve(w, r, "application/json")
 		return
 	}
 	a := s.answer(r.URL.Path)
@@ -121,30 +114,6 @@ func (s *stub) answer(path string) answer {
 	return all[0]
 }
 
-func (s *stub) serveWatch(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush()
-	open := &stubWatch{path: r.URL.Path, version: r.URL.Query().Get("resourceVersion"), events: make(chan string)}
-	select {
-	case s.watches <- open:
-	case <-r.Context().Done():
-		return
-	}
-	for {
-		select {
-		case e, more := <-open.events:
-			if !more {
-				return
-			}
-			_, _ = fmt.Fprint(w, e)
-			w.(http.Flusher).Flush()
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
 func (s *stub) set(path string, answers ...answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,16 +132,7 @@ func (s *stub) count(begin string) (n int) {
 	return n
 }
 
-func (s *stub) watch() *stubWatch {
-	s.t.Helper()
-	select {
-	case w := <-s.watches:
-		return w
-	case <-s.t.Context().Done():
-		s.t.Fatal("no watch was opened")
-		return nil
-	}
-}
+func (s *stub) watch() *stubapi.OpenWatch { return s.watches.Next() }
 
 // follower is one that speaks to the stub and has not begun.
 func (s *stub) follower(o Options) *Follower {
@@ -189,15 +149,7 @@ func (s *stub) follower(o Options) *Follower {
 func (s *stub) running(o Options) *Follower {
 	s.t.Helper()
 	f := s.follower(o)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			s.t.Errorf("Run ended with %v", err)
-		}
-	})
+	stubapi.RunBeside(s.t, f.Run)
 	return f
 }
 

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
@@ -31,8 +31,7 @@ type stub struct {
 	patched answer
 	trouble []answer
 	seen    []request
-	// watches hands the test each watch on pods that is opened.
-	watches chan *podWatch
+	watches *stubapi.Watches // on pods
 }
 
 type answer struct {
@@ -42,14 +41,8 @@ type answer struct {
 
 type request struct{ method, path, query, contentType, body string }
 
-// podWatch is one open watch on pods. The test sends events and closes it.
-type podWatch struct {
-	version string // asked for
-	events  chan []byte
-}
-
 func newStub(t *testing.T) *stub {
-	s := &stub{t: t, watches: make(chan *podWatch), pods: []answer{{200, podList("10")}}}
+	s := &stub{t: t, watches: stubapi.NewWatches(t), pods: []answer{{200, podList("10")}}}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
@@ -88,39 +81,17 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = answer{200, &appsv1.DeploymentList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}}
 	}
 	s.mu.Unlock()
-	if watch {
-		s.serveWatch(w, r, pods)
+	switch {
+	case watch && pods:
+		s.watches.Serve(w, r, protobuf.WatchType)
+		return
+	case watch:
+		s.watches.ServeSilent(w, r, protobuf.WatchType)
 		return
 	}
 	w.Header().Set("Content-Type", protobuf.ContentType)
 	w.WriteHeader(a.status)
 	_, _ = w.Write(encoded(s.t, a.body))
-}
-
-func (s *stub) serveWatch(w http.ResponseWriter, r *http.Request, pods bool) {
-	w.Header().Set("Content-Type", protobuf.WatchType)
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush()
-	pw := &podWatch{version: r.URL.Query().Get("resourceVersion"), events: make(chan []byte)}
-	if pods {
-		select {
-		case s.watches <- pw:
-		case <-r.Context().Done():
-			return
-		}
-	}
-	for {
-		select {
-		case e, open := <-pw.events:
-			if !open {
-				return
-			}
-			_, _ = w.Write(e)
-			w.(http.Flusher).Flush()
-		case <-r.Context().Done():
-			return
-		}
-	}
 }
 
 // workload is one that speaks to the stub.
@@ -141,28 +112,11 @@ func (s *stub) workload() *Workload {
 func (s *stub) running() *Workload {
 	s.t.Helper()
 	w := s.workload()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.Run(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != context.Canceled {
-			s.t.Errorf("Run ended with %v", err)
-		}
-	})
+	stubapi.RunBeside(s.t, w.Run)
 	return w
 }
 
-func (s *stub) watch() *podWatch {
-	s.t.Helper()
-	select {
-	case w := <-s.watches:
-		return w
-	case <-s.t.Context().Done():
-		s.t.Fatal("no watch was opened")
-		return nil
-	}
-}
+func (s *stub) watch() *stubapi.OpenWatch { return s.watches.Next() }
 
 func (s *stub) requests(method string) []request {
 	s.mu.Lock()

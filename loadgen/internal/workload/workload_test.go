@@ -29,17 +29,17 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 	s := newStub(t)
 	w := s.running()
 	first := s.watch()
-	if first.version != "10" {
-		t.Errorf("the watch goes on from %q, the list was at 10", first.version)
+	if first.Version != "10" {
+		t.Errorf("the watch goes on from %q, the list was at 10", first.Version)
 	}
-	first.events <- frame(t, "ADDED", at("11", fullPod("a")))
+	first.Events <- string(frame(t, "ADDED", at("11", fullPod("a"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 1 })
-	first.events <- frame(t, "BOOKMARK", at("20", &corev1.Pod{}))
-	close(first.events) // as the server does once in a while
+	first.Events <- string(frame(t, "BOOKMARK", at("20", &corev1.Pod{})))
+	close(first.Events) // as the server does once in a while
 
 	second := s.watch()
-	if second.version != "20" {
-		t.Errorf("the watch resumes from %q, the bookmark said 20", second.version)
+	if second.Version != "20" {
+		t.Errorf("the watch resumes from %q, the bookmark said 20", second.Version)
 	}
 	s.mu.Lock()
 	s.pods = []answer{
@@ -47,13 +47,13 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 		{200, podList("50", fullPod("b"))},
 	}
 	s.mu.Unlock()
-	second.events <- frame(t, "ERROR", &metav1.Status{Status: "Failure", Code: 410, Reason: "Expired"})
+	second.Events <- string(frame(t, "ERROR", &metav1.Status{Status: "Failure", Code: 410, Reason: "Expired"}))
 
 	third := s.watch()
-	if third.version != "50" {
-		t.Errorf("after the relist the watch goes on from %q, the list was at 50", third.version)
+	if third.Version != "50" {
+		t.Errorf("after the relist the watch goes on from %q, the list was at 50", third.Version)
 	}
-	third.events <- frame(t, "DELETED", at("51", fullPod("b")))
+	third.Events <- string(frame(t, "DELETED", at("51", fullPod("b"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 0 })
 	got := w.Results()[""]
 	if got.Reconnects != 1 || got.Relists != 1 || got.PodsCreated != 2 || got.PodsDeleted != 2 || got.PodsUnmeasured != 1 {

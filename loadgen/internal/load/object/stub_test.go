@@ -3,11 +3,9 @@ package object
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -24,7 +23,7 @@ import (
 // stub is an API server of a few resources that takes everything. What a test
 // is about, it does by itself.
 type stub struct {
-	*httptest.Server
+	config *rest.Config
 	// answer is asked first; false leaves it to the stub.
 	answer func(w http.ResponseWriter, r *http.Request, body []byte) bool
 
@@ -33,7 +32,7 @@ type stub struct {
 }
 
 var discovery = map[string]string{
-	"/api/v1": `{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["get","list","create","update","patch","delete"]},
+	"/api/v1": `{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["get","list","create","update","patch","delete","deletecollection"]},
 		{"name":"pods","kind":"Pod","namespaced":true,"verbs":["get","list","create","update","patch","delete"]},
 		{"name":"nodes","kind":"Node","verbs":["get","list"]}]}`,
 	"/apis/coordination.k8s.io/v1": `{"resources":[{"name":"leases","kind":"Lease","namespaced":true,"verbs":["get","list","create","update","patch","delete"]}]}`,
@@ -44,10 +43,7 @@ var discovery = map[string]string{
 func newStub(t testing.TB, answer func(http.ResponseWriter, *http.Request, []byte) bool) *stub {
 	t.Helper()
 	s := &stub{answer: answer}
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(s.Close)
+	s.config = stubapi.ServeHandler(t, http.HandlerFunc(s.serve))
 	return s
 }
 
@@ -90,9 +86,8 @@ func (s *stub) count(prefix string) int {
 }
 
 func (s *stub) target() load.Target {
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return load.Target{
-		Config:    &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}},
+		Config:    rest.CopyConfig(s.config),
 		Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1,
 	}
 }

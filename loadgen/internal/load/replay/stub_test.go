@@ -2,11 +2,9 @@ package replay
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
@@ -22,7 +21,7 @@ import (
 
 // stub is an API server of a few resources that keeps which objects there are.
 type stub struct {
-	*httptest.Server
+	config *rest.Config
 
 	mu      sync.Mutex
 	objects map[string]bool // by path
@@ -59,10 +58,7 @@ func (s *stub) discovery(path string) string {
 func newStub(t *testing.T) *stub {
 	t.Helper()
 	s := &stub{objects: map[string]bool{}, version: 100}
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(s.Close)
+	s.config = stubapi.ServeHandler(t, http.HandlerFunc(s.serve))
 	return s
 }
 
@@ -156,9 +152,8 @@ func (s *stub) all() []seen {
 }
 
 func (s *stub) target() load.Target {
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return load.Target{
-		Config:    &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}},
+		Config:    rest.CopyConfig(s.config),
 		Namespace: "storm", Labels: map[string]string{"stormglass.dev/run": "test"}, Seed: 1,
 	}
 }
