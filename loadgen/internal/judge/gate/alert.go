@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
@@ -22,29 +23,34 @@ type alert struct {
 
 // book is the rules that a gate may name alerts of: first those that came with the
 // gates, then the shipped ones. All gates on the same ones are judged by one replay.
-type book []*alerting.Ruleset
+type book struct {
+	extra *alerting.Ruleset
+	// shipped are read when an alert is first named: most scenarios name none.
+	shipped func() (*alerting.Ruleset, error)
+}
 
-func newBook(extra alerting.Ruleset) (book, error) {
-	shipped, err := alerting.Shipped()
-	return book{&extra, &shipped}, err
+func newBook(extra alerting.Ruleset) book {
+	return book{&extra, sync.OnceValues(func() (*alerting.Ruleset, error) {
+		shipped, err := alerting.Shipped()
+		return &shipped, err
+	})}
+}
+
+// rules are those of the book, in their order.
+func (b book) rules() ([]*alerting.Ruleset, error) {
+	shipped, err := b.shipped()
+	return []*alerting.Ruleset{b.extra, shipped}, err
 }
 
 // CompileWith is Compile for gates that may name alerts of further rules. Where
 // a name is among these and the shipped ones, these count.
 func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
-	b, err := newBook(extra)
-	if err != nil {
-		return nil, err
-	}
-	return compileAll(s, b)
+	return compileAll(s, newBook(extra))
 }
 
 // Quiet is a gate for each alert of rules that must not fire in any phase.
 func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
-	b, err := newBook(rules)
-	if err != nil {
-		return nil, err
-	}
+	b := newBook(rules)
 	var all []Compiled
 	for _, name := range rules.Alerts() {
 		c, err := compile(s, scenario.Gate{Name: name, Alert: name, Fires: new(false)}, "", b)
@@ -57,16 +63,20 @@ func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 }
 
 func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error {
-	at := slices.IndexFunc(b, func(rules *alerting.Ruleset) bool { return len(rules.Find(c.Alert)) > 0 })
+	all, err := b.rules()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(all, func(rules *alerting.Ruleset) bool { return len(rules.Find(c.Alert)) > 0 })
 	if at < 0 {
 		var known []string
-		for _, rules := range b {
+		for _, rules := range all {
 			known = append(known, rules.Alerts()...)
 		}
 		hint := "docs/reference/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
 		return s.Errorf(path+".alert", strictyaml.Hint(c.Alert, known, hint), "unknown alert %q", c.Alert)
 	}
-	rules := b[at]
+	rules := all[at]
 	c.alert = &alert{rules: rules, fires: *c.Fires, reach: rules.Reach(c.Alert), known: alerting.Known(s.Record.Drop)}
 	c.op = "<="
 	if c.alert.fires {

@@ -27,10 +27,7 @@ type Stop struct {
 
 // Stops compiles the conditions of a scenario's abortOn. All errors are joined, one line each, naming the field.
 func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
-	b, err := newBook(nil)
-	if err != nil {
-		return nil, err
-	}
+	b := newBook(nil)
 	var errs []error
 	for i := range s.AbortOn {
 		a := &s.AbortOn[i]
