@@ -71,6 +71,8 @@ const (
 	// namespaceWait bounds the wait for namespaces in one attempt: the rest is removed also
 	// if one hangs.
 	namespaceWait = time.Minute
+	// namespacePoll is the longest pause between two looks at them, which are a list of pods each.
+	namespacePoll = time.Second
 	// requestTimeout bounds each request: a list of 500 objects, a deletion.
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts; the first is a second.

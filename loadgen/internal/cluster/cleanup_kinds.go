@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 type item struct {
@@ -96,9 +97,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, namespaceWait)
 	defer cancel()
-	tick := time.NewTicker(5 * settle)
-	defer tick.Stop()
-	for {
+	for pause := 5 * settle; ; pause = min(2*pause, namespacePoll) {
 		if items, err = list(); err == nil && len(items) == 0 {
 			return nil
 		}
@@ -111,9 +110,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 		if ctx.Err() == nil && err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-within.Done():
+		if !apiclient.Pause(within, pause) {
 			return fmt.Errorf("delete namespaces: %w%s", errNotGone, remaining(left))
 		}
 	}
