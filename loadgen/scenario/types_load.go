@@ -79,7 +79,8 @@ type Load struct {
 
 // Operation is one kind of request.
 type Operation struct {
-	// Verb: "get", "list", "create", "update", "patch", "delete" or "apply"
+	// Verb: "get", "list", "create", "update", "patch", "delete", "deletecollection" (of the load's
+	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // in a mix, default 1
 	// Resource: as "deployments.apps", default configmaps. Written are configmaps, secrets,
@@ -91,10 +92,12 @@ type Operation struct {
 	// ResourceVersion: "" (consistent), "0" (any cached state), of a list also "exact" (the version of
 	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-	Limit           int    `yaml:"limit,omitempty"`         // of a list's page, default none
-	AllPages        bool   `yaml:"allPages,omitempty"`      // read all pages, as one request
-	LabelSelector   string `yaml:"labelSelector,omitempty"` // of a list or watch, in place of the load's own label
-	FieldSelector   string `yaml:"fieldSelector,omitempty"` // of a list or watch, as "metadata.name=x"
+	Limit           int    `yaml:"limit,omitempty"`    // of a list's page or of a deletecollection, default none
+	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages, as one request
+	// LabelSelector: of a list or watch, in place of the load's own label; of a deletecollection, beside it
+	LabelSelector string `yaml:"labelSelector,omitempty"`
+	// FieldSelector: of a list, watch or deletecollection, as "metadata.name=x"
+	FieldSelector string `yaml:"fieldSelector,omitempty"`
 	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
 	// "table" (as kubectl get asks)
 	Form string `yaml:"form,omitempty"`
@@ -186,7 +189,7 @@ func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":
 		return o.Subresource != "" // else the creation itself is measured
-	case "update", "patch", "delete", "apply":
+	case "update", "patch", "delete", "deletecollection", "apply":
 		return true
 	}
 	if o.Scope == "cluster" || o.LabelSelector != "" || o.FieldSelector != "" {

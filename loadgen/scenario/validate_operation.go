@@ -12,12 +12,15 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
+// Verbs are those of operations.
+var Verbs = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection", "apply"}
+
 func (v *validator) operation(path string, o *Operation, l *Load) {
 	if hint := verbHint(o.Verb); hint != "" {
 		v.fail(path+".verb", hint, "unknown value %q", o.Verb)
 		return
 	}
-	if !v.oneOf(path+".verb", o.Verb, "get", "list", "create", "update", "patch", "delete", "apply") {
+	if !v.oneOf(path+".verb", o.Verb, Verbs...) {
 		return
 	}
 	if IsDocument(o.Resource) && !l.OpensWatches() {
@@ -33,8 +36,8 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	}
 	v.onlyFor(path, o.Verb, []field{
 		{"resourceVersion", o.ResourceVersion == "0", "get list"}, {"resourceVersion", o.ResourceVersion == "exact", "list"},
-		{"limit", o.Limit != 0, "list"}, {"allPages", o.AllPages, "list"},
-		{"labelSelector", o.LabelSelector != "", "list"}, {"fieldSelector", o.FieldSelector != "", "list"},
+		{"limit", o.Limit != 0, "list deletecollection"}, {"allPages", o.AllPages, "list"},
+		{"labelSelector", o.LabelSelector != "", "list deletecollection"}, {"fieldSelector", o.FieldSelector != "", "list deletecollection"},
 		{"form", o.Form != "object", "get list"}, {"scope", o.Scope != "namespace", "list"},
 		{"subresource", o.Subresource != "", "get create update patch apply"}, {"patchType", o.PatchType != "", "patch"},
 		{"body", o.Body != nil, "create patch"},
@@ -56,12 +59,9 @@ func verbHint(verb string) string {
 		return "write create"
 	case "put", "replace", "edit":
 		return "write update"
-	case "deletecollection":
-		return "write delete: it takes one object at a time"
-	case "get", "list", "create", "update", "patch", "delete", "apply":
-		if lower := strings.ToLower(verb); lower != verb {
-			return "write " + lower
-		}
+	}
+	if lower := strings.ToLower(verb); lower != verb && slices.Contains(Verbs, lower) {
+		return "write " + lower
 	}
 	return ""
 }

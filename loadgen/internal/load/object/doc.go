@@ -8,8 +8,8 @@
 //
 // Operation, tenant and object are drawn from the seed and the number of the
 // arrival, without state, so that an arrival that was not sent does not change
-// later ones. Three operations depend on earlier ones: a delete takes the object
-// that has been whole for longest; an update that must name a resourceVersion
+// later ones. Four operations depend on earlier ones: a delete takes the object
+// that has been whole for longest, a deletecollection the namespace; an update that must name a resourceVersion
 // takes the next object that no other update of the load is writing; a get of
 // objects that the load did not make takes one of those last listed. In a mix,
 // reads and writes meet deletes: a 404 for a deleted object and a 409 for an

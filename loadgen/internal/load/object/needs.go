@@ -84,6 +84,8 @@ func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 		verbs = []string{"patch"}
 	case x.Verb == "update":
 		verbs = []string{"update", "get"} // of a version that was lost
+	case x.Verb == "deletecollection":
+		verbs = []string{x.Verb, "list"} // of what is left
 	default:
 		verbs = []string{x.Verb}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,12 +93,10 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-var verbs = []string{"get", "list", "create", "update", "patch", "delete", "apply"}
-
 // add makes room for one operation of the mix: its set and its kinds.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
-	if !slices.Contains(verbs, x.Verb) {
-		return fmt.Errorf("unknown verb %q; there are get, list, create, update, patch, delete and apply", x.Verb)
+	if !slices.Contains(scenario.Verbs, x.Verb) {
+		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
 	}
 	if scenario.IsDocument(x.Resource) {
 		o.addKinds(x)

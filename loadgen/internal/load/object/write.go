@@ -55,6 +55,8 @@ func (o *operation) write(ctx context.Context, x scenario.Operation, s *Set, pic
 	case "delete":
 		s.deletable()
 		return &remove{writing: some(http.MethodDelete, "")}, nil
+	case "deletecollection":
+		return o.removeMany(x, s), nil
 	}
 	return nil, fmt.Errorf("unknown verb %q", x.Verb)
 }

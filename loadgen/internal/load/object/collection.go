@@ -1,0 +1,147 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/request"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// removeMany deletes the load's own objects of a namespace by one request (deletecollection): all, or those that selectors
+// and a limit choose. The namespace has its next turn when what is missing in it was made again, unmeasured.
+type removeMany struct {
+	call
+	set   *Set
+	paths []string // of the requests, by namespace
+	// whole are the namespaces that requests may take, emptied those in which objects are to be made again.
+	whole, emptied chan int
+}
+
+func (o *operation) removeMany(x scenario.Operation, s *Set) *removeMany {
+	query := ownedQuery(o.load.Name, x.LabelSelector)
+	if x.FieldSelector != "" {
+		query += "&fieldSelector=" + url.QueryEscape(x.FieldSelector)
+	}
+	if x.Limit > 0 {
+		query += "&limit=" + strconv.Itoa(x.Limit)
+	}
+	d := &removeMany{
+		call: o.call(http.MethodDelete, x, ""), set: s,
+		whole: make(chan int, len(s.paths)), emptied: make(chan int, len(s.paths)),
+	}
+	for i, path := range s.paths {
+		d.paths = append(d.paths, path+query)
+		d.whole <- i
+	}
+	return d
+}
+
+// ownedQuery selects the objects of a load, and of those what a selector does.
+func ownedQuery(loadName, selector string) string {
+	own := load.LoadLabel + "=" + loadName
+	if selector != "" {
+		own += "," + selector
+	}
+	return "?labelSelector=" + url.QueryEscape(own)
+}
+
+func (d *removeMany) next(_ int64, r *request.Request, a *answer) bool {
+	d.expect(a, noField)
+	select {
+	case i := <-d.whole:
+		r.Key = int64(i)
+		r.Path = append(r.Path, d.paths[i]...)
+		return true
+	default:
+		return false
+	}
+}
+
+func (d *removeMany) done(r *request.Request, _ *answer, o load.Outcome) bool {
+	i := int(r.Key)
+	if o == http.StatusTooManyRequests { // nothing was deleted
+		d.whole <- i
+	} else {
+		d.emptied <- i
+	}
+	return false
+}
+
+// background makes objects again until ctx ends.
+func (d *removeMany) background(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range min(load.AtOnce, len(d.paths)) {
+		workers.Go(func() {
+			for {
+				select {
+				case i := <-d.emptied:
+					d.set.remakeIn(ctx, i)
+					d.whole <- i
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// remakeIn makes the objects again that a namespace lacks. What fails is missing at the next request, too.
+func (s *Set) remakeIn(ctx context.Context, namespace int) {
+	there, err := s.numbersIn(ctx, namespace)
+	if err != nil {
+		return
+	}
+	var missing []int
+	for i, home := range s.home {
+		if int(home) == namespace && !there[i] {
+			missing = append(missing, i)
+		}
+	}
+	_ = load.Parallel(ctx, len(missing), func(ctx context.Context, i int) error {
+		s.remake(ctx, missing[i])
+		return nil
+	})
+}
+
+// numbersIn are the numbers of the set's objects that are in a namespace.
+func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
+	there := map[int]bool{}
+	query := query{method: http.MethodGet, accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}
+	path := s.paths[namespace] + ownedQuery(s.load.Name, "") + "&limit=" + strconv.Itoa(mostNames)
+	for more := ""; ; {
+		query.path = path + more
+		r, err := s.asker.once(ctx, query)
+		if err == nil && !r.success() {
+			err = errors.New(http.StatusText(r.status))
+		}
+		var list metav1.PartialObjectMetadataList
+		if err == nil {
+			err = json.Unmarshal(r.body, &list)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			if number, ours := strings.CutPrefix(list.Items[i].Name, s.stem); ours {
+				if n, err := strconv.Atoi(number); err == nil {
+					there[n] = true
+				}
+			}
+		}
+		if list.Continue == "" {
+			return there, nil
+		}
+		more = "&continue=" + url.QueryEscape(list.Continue)
+	}
+}
