@@ -77,7 +77,7 @@ type Run struct {
 	Overrides    []string  `json:"overrides,omitempty"`    // values of --set
 	WithoutGates []string  `json:"withoutGates,omitempty"` // left out by --without-gate
 	WithoutHooks bool      `json:"withoutHooks,omitempty"` // left out by --no-hooks
-	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start
+	Warnings     []string  `json:"warnings,omitempty"`     // of the checks before the start, and of the run
 	// MissedFaults: faults that never began or were lost early: no pass
 	MissedFaults []string `json:"missedFaults,omitempty"`
 	// Profiles: pprof profiles that were taken, and those that could not be

@@ -175,22 +175,6 @@ func manifestsOf(actions []Action) []Manifest {
 	return all
 }
 
-// Definition is that of a custom resource, as "widgets.load.stormglass.dev", which the
-// setup creates; ok is false if it creates none.
-func (s *Scenario) Definition(resource string) (m Manifest, ok bool) {
-	for _, m := range s.SetupManifests() {
-		if !m.Defines() {
-			continue
-		}
-		for _, one := range m.Objects() {
-			if one.Name == resource {
-				return one, true
-			}
-		}
-	}
-	return Manifest{}, false
-}
-
 // setup checks what is created before the first phase.
 func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {

@@ -18,6 +18,8 @@ type Selection struct {
 	LabelSelector string `yaml:"labelSelector,omitempty"`
 	// Share: of them, as 10%, drawn by the seed; default all
 	Share *Bound `yaml:"share,omitempty"`
+	// AtLeast: fewer objects, before Share, are an error; default 0, where none are a warning
+	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
 // PatchTypes are the kinds of patch by name, with their media types.
@@ -93,17 +95,48 @@ func (v *validator) objectAction(path string, a *Action) {
 	}
 }
 
+// placedAction is an action of a phase or of the teardown.
+type placedAction struct {
+	*Action
+	in, path string // the phase's name, or "teardown"; where it stands
+	phase    int    // number of the phase; of the teardown, that after the last
+}
+
+// objectActions are the actions of phases and of the teardown, in their order.
+func (s *Scenario) objectActions() []placedAction {
+	var all []placedAction
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		for j := range p.Actions {
+			all = append(all, placedAction{&p.Actions[j], p.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j), i})
+		}
+	}
+	for i := range s.Teardown {
+		all = append(all, placedAction{&s.Teardown[i], Teardown, fmt.Sprintf("teardown[%d]", i), len(s.Phases)})
+	}
+	return slices.DeleteFunc(all, func(a placedAction) bool { return !a.OnObjects() })
+}
+
 // Selections are the actions on objects that a target selects.
 func (s *Scenario) Selections() []Action {
 	var all []Action
-	for i := range s.Phases {
-		for _, a := range s.Phases[i].Actions {
-			if a.Target.Resource != "" {
-				all = append(all, a)
-			}
+	for _, a := range s.objectActions() {
+		if a.Target.Resource != "" {
+			all = append(all, *a.Action)
 		}
 	}
 	return all
+}
+
+// batchVerbs are the permissions that making the objects of its templates needs, apart by spaces.
+func (a *Action) batchVerbs() string {
+	switch {
+	case a.Kind == "apply":
+		return "create patch"
+	case a.OnlyMissing:
+		return "create list"
+	}
+	return "create"
 }
 
 // Verbs are those of the permissions that an action on a target needs, apart by spaces.
@@ -143,7 +176,7 @@ const minActionEvery = time.Second
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {
-	return s.Resource != "" || len(s.Names) > 0 || s.LabelSelector != "" || s.Share != nil
+	return s.Resource != "" || len(s.Names) > 0 || s.LabelSelector != "" || s.Share != nil || s.AtLeast != 0
 }
 
 func (v *validator) selection(path, kind string, s *Selection) {
@@ -163,6 +196,7 @@ func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Share != nil && (!s.Share.Fits(Ratio) || s.Share.Value <= 0 || s.Share.Value > 1) {
 		v.fail(path+".share", "over 0%, at most 100%", "%s is no share", s.Share)
 	}
+	v.between(path+".atLeast", float64(s.AtLeast), 0, maxBatch)
 	for i, name := range s.Names {
 		if name == "" || slices.Contains(s.Names[:i], name) {
 			v.fail(fmt.Sprintf("%s.names[%d]", path, i), "name each once", "%q is there twice, or empty", name)

@@ -45,29 +45,31 @@ type PlacedBatch struct {
 	*Batch
 	// Name of its load or action, in {{.JobName}}.
 	Name string
-	// Path of the batch in the file.
-	Path string
+	// Path of the batch in the file, and the phase whose action or load it is of; "": it is of none.
+	Path, Phase string
+	// Verbs are the permissions that making its objects needs, apart by spaces.
+	Verbs string
+	// OfLoad: its objects are made by the identity of load.
+	OfLoad bool
 
 	templates *[]Template // where they are, of a load too
 }
 
-// Batches lists every batch with the path of each: objects, those of actions, those of loads.
+// Batches lists every batch with the path of each: objects, those of actions, of the teardown, of loads.
 func (s *Scenario) Batches() []PlacedBatch {
 	var all []PlacedBatch
 	for i := range s.Objects {
-		all = append(all, PlacedBatch{&s.Objects[i], "objects", fmt.Sprintf("objects[%d]", i), &s.Objects[i].Templates})
+		b := &s.Objects[i]
+		all = append(all, PlacedBatch{Batch: b, Name: "objects", Path: fmt.Sprintf("objects[%d]", i), Verbs: "create", templates: &b.Templates})
 	}
-	for i := range s.Phases {
-		p := &s.Phases[i]
-		for j := range p.Actions {
-			if a := &p.Actions[j]; a.Has() {
-				all = append(all, PlacedBatch{&a.Batch, p.Name, fmt.Sprintf("phases[%d].actions[%d]", i, j), &a.Templates})
-			}
+	for _, a := range s.objectActions() {
+		if a.Has() {
+			all = append(all, PlacedBatch{Batch: &a.Batch, Name: a.in, Path: a.path, Phase: a.in, Verbs: a.batchVerbs(), templates: &a.Templates})
 		}
 	}
 	for _, l := range s.Loads() {
 		if b := l.Batch(); b.Has() {
-			all = append(all, PlacedBatch{b, l.Name, l.Path, &l.Templates})
+			all = append(all, PlacedBatch{Batch: b, Name: l.Name, Path: l.Path, Phase: l.Phase, Verbs: "create", OfLoad: true, templates: &l.Templates})
 		}
 	}
 	return all

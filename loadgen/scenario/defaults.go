@@ -41,6 +41,9 @@ func (s *Scenario) setDefaults() {
 			a.Batch.setDefaults()
 		}
 	}
+	for i := range s.Teardown {
+		s.Teardown[i].Batch.setDefaults()
+	}
 	for i := range s.Transitions {
 		s.Transitions[i].setDefaults()
 	}

@@ -246,16 +246,16 @@ func (s *Scenario) StartsPods() []string {
 // unserved lists the resources that only a cluster with their definitions serves.
 func (s *Scenario) unserved() []string {
 	var all []string
+	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })
 	for _, l := range s.Loads() {
 		for i, o := range l.Operations() {
 			path := l.Path + ".resource"
 			if len(l.Mix) > 0 {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
-			hint := "define it in setup, or run it with --kubeconfig against a cluster with its definition"
-			_, defined := s.Definition(o.Resource)
+			hint := "define it in setup or objects, or run it with --kubeconfig against a cluster with its definition"
 			switch {
-			case defined || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
+			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
 				continue
 			case groupOf(o.Resource) == "metrics.k8s.io":
 				if s.ControlPlane.MetricsServer.Replicas > 0 {

@@ -116,26 +116,15 @@ func (s *Scenario) followedAt() (all []followedAt) {
 
 // unservedSets are warnings of conditions and transitions over resources that a bundled control plane lacks.
 func (s *Scenario) unservedSets() (all []string) {
+	defined := s.DefinedLater()
 	for _, f := range s.followedAt() {
 		for _, set := range f.sets {
-			if !custom(set.Resource) || set.Resource == WidgetResource || s.defines(set.Resource) {
+			if !custom(set.Resource) || slices.Contains(defined, set.Resource) {
 				continue
 			}
-			all = append(all, s.Errorf(f.path, "define it in setup or by an action, or run it with --kubeconfig against a cluster with its definition",
+			all = append(all, s.Errorf(f.path, "define it in setup, in objects or by an action, or run it with --kubeconfig against a cluster with its definition",
 				"%s is no resource of Kubernetes: the bundled control plane has none", set.Resource).Error())
 		}
 	}
 	return all
-}
-
-// defines reports whether the setup or an action defines a custom resource.
-func (s *Scenario) defines(resource string) bool {
-	return slices.ContainsFunc(s.Manifests(), func(m Manifest) bool {
-		return m.Defines() && slices.ContainsFunc(m.Objects(), func(one Manifest) bool { return one.Name == resource })
-	})
-}
-
-// DefinesLater reports whether a resource is served only once an object of the run defines it.
-func (s *Scenario) DefinesLater(resource string) bool {
-	return s.defines(resource) || resource == WidgetResource
 }

@@ -43,13 +43,16 @@ type Scenario struct {
 	NamespaceLabels map[string]string `yaml:"namespaceLabels,omitempty"`
 	Background      []Load            `yaml:"background,omitempty"` // in every phase
 	Phases          []Phase           `yaml:"phases"`               // in this order
-	Gates           []Gate            `yaml:"gates,omitempty"`      // all have to pass
-	Signals         []Signal          `yaml:"signals,omitempty"`    // metrics by which the incident shows
-	AbortOn         []Abort           `yaml:"abortOn,omitempty"`    // conditions that end the run early
-	Variants        []Variant         `yaml:"variants,omitempty"`   // the scenario with fields set otherwise
-	Compare         []Figure          `yaml:"compare,omitempty"`    // rows of the table of variants
-	Capacity        *Capacity         `yaml:"capacity,omitempty"`   // what `loadgen capacity` searches
-	Variant         string            `yaml:"variant,omitempty"`    // set by a run
+	// Teardown: actions on objects after the last phase, in this order, each whatever became of those before
+	// it; also when the run ends early
+	Teardown []Action  `yaml:"teardown,omitempty"`
+	Gates    []Gate    `yaml:"gates,omitempty"`    // all have to pass
+	Signals  []Signal  `yaml:"signals,omitempty"`  // metrics by which the incident shows
+	AbortOn  []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
+	Variants []Variant `yaml:"variants,omitempty"` // the scenario with fields set otherwise
+	Compare  []Figure  `yaml:"compare,omitempty"`  // rows of the table of variants
+	Capacity *Capacity `yaml:"capacity,omitempty"` // what `loadgen capacity` searches
+	Variant  string    `yaml:"variant,omitempty"`  // set by a run
 
 	doc *strictyaml.Document
 	// overrides were laid over the file, and original is the scenario without

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,42 @@ func TestTransitionsByName(t *testing.T) {
 		}
 		if !strings.Contains(x.Name, "-") {
 			t.Errorf("%q", x.Name)
+		}
+	}
+}
+
+// A custom resource is known to be defined by the run, wherever the scenario makes its definition.
+func TestCustomResourcesOfAScenario(t *testing.T) {
+	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: NAME.example.com}, spec: {group: example.com, scope: SCOPE, names: {kind: KIND, plural: NAME}}}`
+	define := func(name, kind, scope string) string {
+		return strings.NewReplacer("NAME", name, "KIND", kind, "SCOPE", scope).Replace(definition)
+	}
+	text := `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: waits
+setup: [{kind: create, object: ` + define("as", "A", "Cluster") + `}]
+objects:
+  - templates: [{object: ` + define("bs", "B", "Namespaced") + `}, {object: ` + define("cs", "C", "Cluster") + `}]
+phases:
+  - {name: p, for: 1s, actions: [{kind: create, templates: [{object: ` + define("ds", "D", "Namespaced") + `}]}]}
+  - {name: q, until: {resource: bs.example.com, condition: Ready}, within: 1m}
+transitions: [{name: ready, resource: es.example.com, to: condition=Ready}, {name: later, resource: ds.example.com, to: condition=Ready}]
+`
+	s, err := Parse("waits.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []CustomResource{
+		{"as.example.com", "A", false, true}, {"bs.example.com", "B", true, true},
+		{"cs.example.com", "C", false, true}, {"ds.example.com", "D", true, false},
+	}
+	if got := s.CustomResources(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, w := range s.Warnings() {
+		if strings.Contains(w, "example.com") && !strings.Contains(w, "es.example.com is no resource") {
+			t.Error(w)
 		}
 	}
 }

@@ -176,7 +176,11 @@ func (s *Scenario) validate() error {
 		v.load(path, &s.Background[i], nil)
 	}
 	v.phases(loadNames, created)
+	v.teardown()
 	v.hooks()
+	if len(v.errs) == 0 {
+		v.targets()
+	}
 	if len(v.errs) == 0 && !s.recorded { // else the forecast is not known
 		v.forecast()
 	}
@@ -284,8 +288,10 @@ func (v *validator) failsNodesBy(p *Phase) bool {
 	return false
 }
 
+var actionKinds = []string{"deploy", "rollingUpdate", "scale", "delete", "demand", "create", "apply", "patch", "evict", "exec", "restart", "custom"}
+
 func (v *validator) action(path string, a *Action, deployed map[string]*Action, created map[string]bool) {
-	if !v.oneOf(path+".kind", a.Kind, "deploy", "rollingUpdate", "scale", "delete", "demand", "create", "apply", "patch", "evict", "exec", "restart", "custom") {
+	if !v.oneOf(path+".kind", a.Kind, actionKinds...) {
 		return
 	}
 	if a.OnObjects() {

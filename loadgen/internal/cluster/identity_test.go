@@ -87,7 +87,7 @@ func TestLoadRunsAsAServiceAccountOfItsOwn(t *testing.T) {
 		TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca"), CertData: []byte("admin"), KeyData: []byte("admin")},
 	}
 	var err error
-	if target.needs, err = loadNeeds(c.Discovery(), target.Namespace, parsed(t, quiet)); err != nil {
+	if target.needs, err = loadNeeds(newLookup(c.Discovery(), parsed(t, quiet)), target.Namespace); err != nil {
 		t.Fatal(err)
 	}
 	if err := target.makeNamespaces(t.Context(), c); err != nil {

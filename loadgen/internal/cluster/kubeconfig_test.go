@@ -116,7 +116,7 @@ background:
 - {name: c, kind: requests, verb: list, resource: nodes, rate: 1/s}
 - {name: d, kind: requests, verb: list, resource: daemonsets.apps, rate: 1/s}
 `+quiet)
-	needs, err := requestNeeds(client.Discovery(), "ns", s)
+	needs, err := requestNeeds(newLookup(client.Discovery(), s), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ background:
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
 	s.Background[0].Resource = "unicorns"
-	if _, err := requestNeeds(client.Discovery(), "ns", s); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
+	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
 		t.Errorf("an unknown resource: %v", err)
 	}
 }
@@ -142,7 +142,7 @@ background:
 - {name: a, kind: requests, verb: apply, resource: widgets.load.stormglass.dev, rate: 1/s, tenants: [{name: blue, groups: [team]}]}
 - {name: b, kind: requests, verb: list, resource: configmaps, scope: cluster, rate: 1/s}
 `+quiet)
-	needs, err := requestNeeds(fake.NewClientset().Discovery(), "ns", s)
+	needs, err := requestNeeds(newLookup(fake.NewClientset().Discovery(), s), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ background:
 }
 
 func TestWritesAreGrantedOnlyInRunNamespace(t *testing.T) {
-	needs, err := loadNeeds(fake.NewClientset().Discovery(), "ns", parsed(t, quiet))
+	needs, err := loadNeeds(newLookup(fake.NewClientset().Discovery(), parsed(t, quiet)), "ns")
 	if err != nil {
 		t.Fatal(err)
 	}

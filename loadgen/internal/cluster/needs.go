@@ -1,16 +1,11 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/object"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
@@ -142,7 +137,8 @@ func certificateNeeds() []need {
 
 // loadNeeds lists what the identity of load does: all writes are in the run's
 // namespace, but for those of shared simulated nodes.
-func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
+func loadNeeds(l *lookup, ns string) ([]need, error) {
+	s := l.scenario
 	needs := slices.Concat(
 		[]need{{verb: "get", url: "/metrics"}},
 		each("get list watch create update patch delete deletecollection", "", "configmaps", ns),
@@ -167,17 +163,22 @@ func loadNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) 
 	if s.Autoscales() {
 		needs = append(needs, each("get create patch delete", "autoscaling", "horizontalpodautoscalers", ns)...)
 	}
-	requests, err := requestNeeds(d, ns, s)
+	requests, err := requestNeeds(l, ns)
 	if err != nil {
 		return nil, err
 	}
 	needs = append(needs, requests...)
-	created, err := batchNeeds(d, ns, s, true)
+	created, err := l.creations(ns, func(b kindsOf) string {
+		if b.OfLoad {
+			return "create"
+		}
+		return ""
+	})
 	if err != nil {
 		return nil, err
 	}
 	needs = append(needs, created...)
-	followed, err := followNeeds(d, ns, s)
+	followed, err := followNeeds(l, ns)
 	if err != nil {
 		return nil, err
 	}
@@ -231,14 +232,13 @@ func madeBy(l *scenario.Load) map[string]bool {
 
 // requestNeeds are those of loads: in the run's namespace, or in the cluster if they reach
 // across namespaces or the resource has none. What Setup does for them is not included.
-func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario) ([]need, error) {
+func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
-	var mapper meta.RESTMapper
-	for _, l := range s.Loads() {
+	for _, l := range look.scenario.Loads() {
 		if sub := l.PodSubresource(); sub != "" {
 			needs = append(needs, each("get create", "", "pods/"+sub, ns)...)
 		}
-		replays, err := replayNeeds(d, ns, l.Load)
+		replays, err := replayNeeds(look.discovery, ns, l.Load)
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +251,7 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := isNamespaced(d, &mapper, s, r) // those with manifests are, if they exist yet or not
+				namespaced, err := look.namespaced(r) // those with manifests are, if they exist yet or not
 				if err != nil {
 					return nil, err
 				}
@@ -270,27 +270,4 @@ func requestNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenari
 func withoutSubresource(resource string) string {
 	resource, _, _ = strings.Cut(resource, "/")
 	return resource
-}
-
-func isNamespaced(d discovery.DiscoveryInterface, mapper *meta.RESTMapper, s *scenario.Scenario, r schema.GroupResource) (bool, error) {
-	if m, ok := s.Definition(r.String()); ok {
-		scope, _, _ := unstructured.NestedString(m.Object, "spec", "scope")
-		return scope == "Namespaced", nil
-	}
-	if *mapper == nil {
-		groups, err := restmapper.GetAPIGroupResources(d)
-		if err != nil {
-			return false, fmt.Errorf("discover its resources: %w", explain(err))
-		}
-		*mapper = restmapper.NewDiscoveryRESTMapper(groups)
-	}
-	kind, err := (*mapper).KindFor(r.WithVersion(""))
-	if err != nil {
-		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists them)", r)
-	}
-	mapping, err := (*mapper).RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, fmt.Errorf("it has no resource %q: %w", r, err)
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }

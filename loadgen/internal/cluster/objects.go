@@ -7,10 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -63,64 +60,59 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	return nil
 }
 
-// mapping finds the resources of kinds among those that a cluster serves now.
-type mapping struct{ meta.RESTMapper }
-
-func newMapping(d discovery.DiscoveryInterface) (mapping, error) {
-	groups, err := restmapper.GetAPIGroupResources(d)
-	if err != nil {
-		return mapping{}, fmt.Errorf("discover its resources: %w", explain(err))
-	}
-	return mapping{restmapper.NewDiscoveryRESTMapper(groups)}, nil
-}
-
-// needs are verbs on the resource of a kind. One that is not served is left to its request.
-func (m mapping) needs(verbs string, kind schema.GroupKind, ns string, versions ...string) []need {
-	found, err := m.RESTMapping(kind, versions...)
-	if err != nil {
-		return nil
-	}
-	if found.Scope.Name() != meta.RESTScopeNameNamespace {
-		ns, verbs = "", verbs+" get list delete"
-	}
-	return each(verbs, found.Resource.Group, found.Resource.Resource, ns)
-}
-
-// batchNeeds are those of the user, for batches of the scenario and of actions and for what actions do to objects, or
-// with loads those of the identity of load, for batches of loads.
-func batchNeeds(d discovery.DiscoveryInterface, ns string, s *scenario.Scenario, loads bool) ([]need, error) {
-	batches := s.Batches()
-	if len(batches) == 0 && len(s.Selections()) == 0 {
-		return nil, nil
-	}
-	m, err := newMapping(d)
+// batchNeeds are those of the user: to check all batches, to make those of the scenario and of actions, and what actions
+// do to objects. What has no namespace is listed and deleted at the end.
+func batchNeeds(l *lookup, ns string) ([]need, error) {
+	all, err := l.creations(ns, func(b kindsOf) string { return b.Verbs })
 	if err != nil {
 		return nil, err
 	}
-	var all []need
-	for _, b := range batches {
-		expanded, err := s.Expand(b)
+	for _, n := range all {
+		if n.namespace == "" && n.verb == "create" {
+			all = append(all, each("get list delete", n.group, n.resource, "")...)
+		}
+	}
+	for _, a := range l.scenario.Selections() {
+		r := schema.ParseGroupResource(a.Target.Resource)
+		namespaced, err := l.namespaced(r)
 		if err != nil {
-			return nil, err
+			continue // its request says so
 		}
-		if ofLoad := slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Path == b.Path }); ofLoad != loads {
-			continue
+		where := ns
+		if !namespaced {
+			where = ""
 		}
-		for _, k := range expanded.Kinds() {
-			if gv, err := schema.ParseGroupVersion(k.APIVersion); err == nil {
-				all = append(all, m.needs("create patch", gv.WithKind(k.Kind).GroupKind(), ns, gv.Version)...)
+		all = append(all, each(a.Verbs(), r.Group, r.Resource, where)...)
+	}
+	return all, nil
+}
+
+// creations are verbs on the resources of batches, as chosen by verbs.
+func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
+	if err := l.expand(); err != nil {
+		return nil, err
+	}
+	var all []need
+	for _, b := range l.batches {
+		for _, k := range b.kinds {
+			gv, err := schema.ParseGroupVersion(k.APIVersion)
+			if err != nil {
+				continue
+			}
+			r, namespaced, ok, err := l.resourceOf(gv.WithKind(k.Kind))
+			if err != nil {
+				return nil, err
+			}
+			where := ns
+			if !namespaced {
+				where = ""
+			}
+			for _, n := range each(verbs(b), r.Group, r.Resource, where) {
+				if ok && !slices.Contains(all, n) {
+					all = append(all, n)
+				}
 			}
 		}
-	}
-	if loads {
-		return all, nil
-	}
-	for _, a := range s.Selections() {
-		kind, err := m.KindFor(schema.ParseGroupResource(a.Target.Resource).WithVersion(""))
-		if err != nil {
-			continue
-		}
-		all = append(all, m.needs(a.Verbs(), kind.GroupKind(), ns)...)
 	}
 	return all, nil
 }

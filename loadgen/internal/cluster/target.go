@@ -142,10 +142,11 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	}
 	t.own = k.ownPlane(t.Admin)
 	defer Waiting(tell, "the cluster to say what we may do")()
-	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, s); err != nil {
+	look := newLookup(client.Discovery(), s)
+	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
-	batches, err := batchNeeds(client.Discovery(), t.Namespace, s, false)
+	batches, err := batchNeeds(look, t.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
@@ -311,7 +312,7 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 		return nil
 	}
 	var err error
-	if t.needs, err = loadNeeds(client.Discovery(), t.Namespace, t.scenario); err != nil {
+	if t.needs, err = loadNeeds(newLookup(client.Discovery(), t.scenario), t.Namespace); err != nil {
 		return err
 	}
 	if err := t.grant(ctx, client, t.Namespace, t.needs, []rbacv1.Subject{tenants()}); err != nil {

@@ -22,8 +22,9 @@ import (
 
 // Done says what an action came to, for the timeline.
 type Done struct {
-	// Objects were acted on; Refused of them by a PodDisruptionBudget, Gone before it came to them.
-	Objects, Refused, Gone int
+	// Selected are the objects that its target selected. Objects of them were acted on, Refused by a
+	// PodDisruptionBudget, Gone before it came to them.
+	Selected, Objects, Refused, Gone int
 }
 
 // String is a few words.
@@ -76,7 +77,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 		}
 		return nil
 	})
-	return Done{int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
+	return Done{len(selected), int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
 }
 
 // doing is what the action does to each object.
@@ -181,7 +182,7 @@ func (a *Objects) patches(r Resource, x scenario.Action) (func(one) ([]byte, err
 
 func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.Action) (Done, error) {
 	selected, err := a.selected(ctx, r, x.Target)
-	if err != nil {
+	if err != nil || len(selected) == 0 {
 		return Done{}, err
 	}
 	namespaces := a.namespacesOf(r)
@@ -195,7 +196,7 @@ func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.A
 		}
 		return nil
 	})
-	return Done{Objects: len(selected)}, err
+	return Done{Selected: len(selected), Objects: len(selected)}, err
 }
 
 // selector is the label selector of a selection: of a resource without namespaces, the run's own objects only.
@@ -240,10 +241,10 @@ func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("the run has no %s%s", s.Resource, suchAs(s))
+	if len(all) < s.AtLeast {
+		return nil, fmt.Errorf("the run has %d %s%s, and atLeast is %d", len(all), s.Resource, suchAs(s), s.AtLeast)
 	}
-	if s.Share != nil {
+	if s.Share != nil && len(all) > 0 {
 		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		all = all[:max(1, int(float64(len(all))*s.Share.Value+0.5))]

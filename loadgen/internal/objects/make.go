@@ -253,31 +253,74 @@ func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	return nil
 }
 
-// notEstablished is why a definition is not in force, or "".
+// crd is what is read of a definition.
+type crd struct {
+	Spec struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// notEstablished is why a definition is not in force, or "". Discovery has a custom resource some moments after it is
+// established, and resources are found by discovery.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
-	var crd struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	body, err := a.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name).
-		SetHeader("Accept", "application/json").Do(ctx).Raw()
-	if err != nil {
+	var d crd
+	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {
 		return "", err
 	}
-	if err := json.Unmarshal(body, &crd); err != nil {
-		return "", fmt.Errorf("read %s %s: %w", definition, name, err)
-	}
 	why := "no condition says so"
-	for _, c := range crd.Status.Conditions {
+	for _, c := range d.Status.Conditions {
 		switch {
 		case c.Type == "Established" && c.Status == metav1.ConditionTrue:
-			return "", nil
+			return a.undiscovered(ctx, d)
 		case c.Status == metav1.ConditionFalse:
 			why = c.Reason + ": " + c.Message
 		}
 	}
 	return why, nil
+}
+
+// undiscovered says which version of a custom resource discovery lacks, or "".
+func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
+	for _, v := range d.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		var list metav1.APIResourceList
+		err := a.read(ctx, "/apis/"+d.Spec.Group+"/"+v.Name, &list)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return "", err
+		}
+		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == d.Spec.Names.Plural }) {
+			return "discovery does not have its version " + v.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// read gets a path as JSON.
+func (a *Objects) read(ctx context.Context, path string, into any) error {
+	answer := a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
+	if err := answer.Error(); err != nil { // Raw alone drops the reason of a refusal
+		return err
+	}
+	body, err := answer.Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read the answer to GET %s: %w", path, err)
+	}
+	return nil
 }
 
 // tooMany reports whether an eviction was refused by a PodDisruptionBudget.

@@ -56,6 +56,7 @@ func (r *run) execute(parent, watched context.Context) {
 	case err != nil && !errors.Is(err, errConditionNotMet):
 		r.fail(r.target.firstCause(parent, err))
 	}
+	r.tearDown()
 	windUp, cancelWindUp := r.windUp(windUpTimeout)
 	defer cancelWindUp()
 	r.loads.stopAll()
@@ -68,7 +69,7 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
-	r.info.Warnings = append(r.info.Warnings, r.phases.aborts.blind()...)
+	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles())
 	r.info.Profiles, r.info.Hooks = r.phases.profiler.all(), r.phases.hooks.ran
 	r.target.unwatch()
 }

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -15,8 +17,9 @@ func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (
 	if len(s.Followed()) == 0 {
 		return nil, nil
 	}
+	later := s.DefinedLater()
 	o := follow.Options{
-		Namespaces: t.Namespaces(), Selector: labels.Set(t.Labels).String(), Later: s.DefinesLater, Stalls: stalls,
+		Namespaces: t.Namespaces(), Selector: labels.Set(t.Labels).String(), Later: func(resource string) bool { return slices.Contains(later, resource) }, Stalls: stalls,
 	}
 	var err error
 	if o.Conditions, err = s.Conditions(); err != nil {

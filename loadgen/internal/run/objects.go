@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects does an action on objects of any resource, and records how many they were.
-func (ps *phases) actOnObjects(ctx context.Context, p *scenario.Phase, i int) error {
-	a := &p.Actions[i]
+// actOnObjects does an action on objects of any resource, and records how many they were. in is its phase or
+// scenario.Teardown, path where it stands in the file.
+func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 	began := time.Now()
 	record := func(what string) {
@@ -27,15 +29,44 @@ func (ps *phases) actOnObjects(ctx context.Context, p *scenario.Phase, i int) er
 	if !a.Has() {
 		done, err := ps.objects.Act(ctx, *a)
 		record(done.String())
+		if err == nil && done.Selected == 0 {
+			ps.idle(fmt.Sprintf("%s: %s selected no object", path, name))
+		}
 		return err
 	}
-	all, err := ps.scenario.Expand(scenario.PlacedBatch{Batch: &a.Batch, Name: p.Name, Path: fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)})
+	all, err := ps.scenario.Expand(scenario.PlacedBatch{Batch: &a.Batch, Name: in, Path: path})
 	if err != nil {
 		return err
 	}
 	made, err := ps.objects.Make(ctx, all, *a)
 	record(fmt.Sprintf("%d of %s", made, all))
 	return err
+}
+
+// idle counts an action that had nothing to do; the first time it says so.
+func (ps *phases) idle(what string) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.idled == nil {
+		ps.idled = map[string]int{}
+	}
+	if ps.idled[what]++; ps.idled[what] == 1 {
+		ps.step("warning: %s", what)
+	}
+}
+
+// idles are the actions that had nothing to do, a line each.
+func (ps *phases) idles() []string {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	var lines []string
+	for _, what := range slices.Sorted(maps.Keys(ps.idled)) {
+		if n := ps.idled[what]; n > 1 {
+			what += fmt.Sprintf(", %d times", n)
+		}
+		lines = append(lines, what+" (target.atLeast: 1 makes that an error)")
+	}
+	return lines
 }
 
 // startLater does the actions that have times of their own, each beside the others. end waits for those under way; an
@@ -63,7 +94,7 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 func (ps *phases) repeat(ctx context.Context, p *scenario.Phase, i int, start time.Time) error {
 	a := &p.Actions[i]
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
-		if err := ps.actOnObjects(ctx, p, i); err != nil {
+		if err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), a); err != nil {
 			return err
 		}
 		if a.Every == 0 {
@@ -74,4 +105,9 @@ func (ps *phases) repeat(ctx context.Context, p *scenario.Phase, i int, start ti
 		}
 	}
 	return nil
+}
+
+// actionPath is where action i of a phase stands, in words of the file.
+func actionPath(p *scenario.Phase, i int) string {
+	return fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)
 }

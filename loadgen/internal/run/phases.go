@@ -49,7 +49,8 @@ type phases struct {
 	missed []string       // faults that never began
 
 	mu      sync.Mutex
-	tainted []string // nodes that are out of service
+	tainted []string       // nodes that are out of service
+	idled   map[string]int // actions that had nothing to do, and how often
 }
 
 func (ps *phases) run(ctx context.Context) error {
@@ -165,7 +166,7 @@ func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 			continue
 		}
 		if a.OnObjects() {
-			if err := ps.actOnObjects(ctx, p, i); err != nil {
+			if err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), &p.Actions[i]); err != nil {
 				return exitcode.Environmentf("phase %s: %w", p.Name, err)
 			}
 			continue

@@ -12,6 +12,7 @@
 //	nodes        simulated, registered before the first phase
 //	loads        of the background and of each phase
 //	phases       in the order of the scenario, with their faults
+//	teardown     the scenario's actions after them
 //
 // Everything a run measures is written to its directory as it goes on, so a run that
 // was killed can still be judged. Nodes runs simulated nodes without the rest.

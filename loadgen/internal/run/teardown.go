@@ -1,0 +1,56 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// teardownTimeout bounds all actions of a teardown together.
+const teardownTimeout = 5 * time.Minute
+
+// tearDown does the scenario's teardown, also after an interrupt. What fails is a failure of the environment in a run that
+// was whole until then; else it is a warning beside what ended the run.
+func (r *run) tearDown() {
+	if len(r.o.Scenario.Teardown) == 0 {
+		return
+	}
+	ctx, cancel := r.windUp(teardownTimeout)
+	defer cancel()
+	err := errors.New("teardown: not done: the target is lost")
+	if !r.target.isLost() {
+		r.step("teardown")
+		err = r.phases.tearDown(ctx)
+	}
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	switch {
+	case err == nil:
+	case r.info.Failure != "" || r.info.Aborted != "" || r.info.Interrupted:
+		r.step("warning: %v", err)
+		r.info.Warnings = append(r.info.Warnings, err.Error())
+	default:
+		r.fail(err)
+	}
+}
+
+// tearDown does the actions of the teardown, each whatever became of those before it.
+func (ps *phases) tearDown(ctx context.Context) error {
+	var errs []error
+	for i := range ps.scenario.Teardown {
+		path := fmt.Sprintf("%s[%d]", scenario.Teardown, i)
+		err := ps.actOnObjects(ctx, scenario.Teardown, path, &ps.scenario.Teardown[i])
+		if ctx.Err() != nil {
+			return errors.Join(append(errs, fmt.Errorf("%s: not done: the run had to end (%w)", path, context.Cause(ctx)))...)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}

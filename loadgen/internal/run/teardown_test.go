@@ -1,0 +1,132 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
+)
+
+// secretsAPI is the little of an API server that actions on Secrets ask. It has no other resource.
+type secretsAPI struct {
+	mu      sync.Mutex
+	there   []string
+	deleted []string
+}
+
+func (s *secretsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	const secrets = "/api/v1/namespaces/ns/secrets"
+	switch {
+	case r.URL.Path == "/api":
+		fmt.Fprint(w, `{"kind":"APIVersions","versions":["v1"]}`)
+	case r.URL.Path == "/apis":
+		fmt.Fprint(w, `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`)
+	case r.URL.Path == "/api/v1":
+		fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"secrets","namespaced":true,"kind":"Secret","verbs":["list","delete"]}]}`)
+	case r.URL.Path == secrets:
+		var items []string
+		for _, name := range s.there {
+			items = append(items, fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"ns"}}`, name))
+		}
+		fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[%s]}`, strings.Join(items, ","))
+	case r.Method == http.MethodDelete && strings.HasPrefix(r.URL.Path, secrets+"/"):
+		s.deleted = append(s.deleted, path.Base(r.URL.Path))
+		s.there = slices.DeleteFunc(s.there, func(name string) bool { return name == path.Base(r.URL.Path) })
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// tornDown is a run whose phases are over, its teardown, and the Secrets of its cluster.
+func tornDown(t *testing.T, body string, secrets ...string) (*run, *secretsAPI) {
+	t.Helper()
+	api := &secretsAPI{there: secrets}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	s := parse(t, `objects: [{templates: [{object: {apiVersion: v1, kind: Secret, metadata: {name: a}}}]}]
+phases: [{name: p, for: 1s}]
+`+body)
+	r := underway(t, s)
+	var err error
+	if r.phases.objects, err = objects.New(&rest.Config{Host: server.URL}, objects.Options{
+		Namespaces: []string{"ns"}, Labels: r.target.Labels, OwnLabel: cluster.RunLabel, Seed: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return r, api
+}
+
+const brokenTeardown = `teardown:
+  - {kind: delete, target: {resource: databases.example.com}}
+  - {kind: delete, target: {resource: secrets, names: [a]}}
+  - {kind: delete, target: {resource: secrets, atLeast: 3}}
+  - {kind: delete, target: {resource: secrets}}
+`
+
+// An action that fails keeps none of the others, and the environment has failed.
+func TestTeardownGoesOnPastFailures(t *testing.T) {
+	r, api := tornDown(t, brokenTeardown, "a", "b")
+	r.tearDown()
+	if want := []string{"a", "b"}; !slices.Equal(api.deleted, want) {
+		t.Errorf("deleted %q, want %q", api.deleted, want)
+	}
+	want := "teardown[0]: the cluster has no resource \"databases.example.com\" (`kubectl api-resources` lists them); " +
+		"teardown[2]: the run has 1 secrets, and atLeast is 3"
+	if r.info.Failure != want || len(r.info.Warnings) != 0 {
+		t.Errorf("failure %q\nwant %q\nwarnings %q", r.info.Failure, want, r.info.Warnings)
+	}
+}
+
+// What ended a run stays what ended it.
+func TestTeardownOfARunThatEndedEarly(t *testing.T) {
+	for name, ended := range map[string]func(*run){
+		"interrupted": func(r *run) { r.info.Interrupted = true },
+		"aborted":     func(r *run) { r.info.Aborted = "gate p99" },
+		"failed":      func(r *run) { r.info.Failure = "phase p: no" },
+	} {
+		r, api := tornDown(t, brokenTeardown, "a", "b")
+		ended(r)
+		was := r.info.Failure
+		r.tearDown()
+		if len(api.deleted) != 2 || r.info.Failure != was || len(r.info.Warnings) != 1 || !strings.Contains(r.info.Warnings[0], "teardown[0]: ") {
+			t.Errorf("%s: deleted %q, failure %q, warnings %q", name, api.deleted, r.info.Failure, r.info.Warnings)
+		}
+	}
+}
+
+func TestNoTeardownOfALostTarget(t *testing.T) {
+	r, api := tornDown(t, brokenTeardown, "a", "b")
+	r.target.lose(fmt.Errorf("the plane has ended"))
+	r.info.Failure = "the plane has ended"
+	r.tearDown()
+	if len(api.deleted) != 0 || len(r.info.Warnings) != 1 || r.info.Warnings[0] != "teardown: not done: the target is lost" {
+		t.Errorf("deleted %q, warnings %q", api.deleted, r.info.Warnings)
+	}
+}
+
+// An action whose target selects nothing is no failure: it is counted.
+func TestActionsThatSelectNothingAreCounted(t *testing.T) {
+	r, _ := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, labelSelector: app=web}}\n  - {kind: delete, collection: true, target: {resource: secrets}}\n")
+	r.tearDown()
+	r.tearDown()
+	want := []string{
+		"teardown[0]: delete secrets selected no object, 2 times (target.atLeast: 1 makes that an error)",
+		"teardown[1]: delete secrets selected no object, 2 times (target.atLeast: 1 makes that an error)",
+	}
+	if got := r.phases.idles(); !slices.Equal(got, want) || r.info.Failure != "" {
+		t.Errorf("%q\nwant %q\nfailure %q", got, want, r.info.Failure)
+	}
+}

@@ -1,0 +1,83 @@
+package scenario
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// CustomResource is one that an object of the run defines.
+type CustomResource struct {
+	Name       string // as "databases.example.com"
+	Kind       string
+	Namespaced bool
+	// Early: the setup or objects define it, before the first phase and before loads make their objects.
+	Early bool
+}
+
+// CustomResources are those that the setup, objects, actions and loads define, in their order. Batches whose files
+// were not read have none.
+func (s *Scenario) CustomResources() []CustomResource {
+	var all []CustomResource
+	add := func(early bool, definition map[string]any) {
+		name, _, _ := unstructured.NestedString(definition, "metadata", "name")
+		kind, _, _ := unstructured.NestedString(definition, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(definition, "spec", "scope")
+		if !slices.ContainsFunc(all, func(c CustomResource) bool { return c.Name == name }) {
+			all = append(all, CustomResource{name, kind, scope == "Namespaced", early})
+		}
+	}
+	setup := len(s.SetupManifests())
+	for i, m := range s.Manifests() {
+		if m.Defines() {
+			for _, one := range m.Objects() {
+				add(i < setup, one.Object)
+			}
+		}
+	}
+	for i, b := range s.Batches() {
+		expanded, err := s.Expand(b)
+		if err != nil {
+			continue // it is refused where it is read
+		}
+		for _, definition := range expanded.definitions() {
+			add(i < len(s.Objects), definition)
+		}
+	}
+	return all
+}
+
+// CustomResource is the one of a name that the run defines.
+func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
+	all := s.CustomResources()
+	i := slices.IndexFunc(all, func(c CustomResource) bool { return c.Name == name })
+	if i < 0 {
+		return CustomResource{}, false
+	}
+	return all[i], true
+}
+
+// DefinedLater are the names of the resources that are served only once an object of the run defines them.
+func (s *Scenario) DefinedLater() []string {
+	return append(namesOf(s.CustomResources(), func(c CustomResource) string { return c.Name }), WidgetResource)
+}
+
+// DefinitionKind is the kind of the definitions of custom resources.
+const DefinitionKind = "CustomResourceDefinition"
+
+// definitions are the manifests of the first iteration that define custom resources.
+func (o *Objects) definitions() []map[string]any {
+	if !slices.ContainsFunc(o.kinds, func(k ObjectKind) bool { return k.Kind == DefinitionKind }) {
+		return nil
+	}
+	var all []map[string]any
+	for n := range o.iteration {
+		if o.kinds[o.KindAt(n)].Kind != DefinitionKind {
+			continue
+		}
+		if one, err := o.At(n); err == nil {
+			all = append(all, one.Manifest)
+		}
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Teardown is where its actions are, for {{.JobName}}, the timeline and errors.
+const Teardown = "teardown"
+
+// teardown checks the actions after the last phase.
+func (v *validator) teardown() {
+	for i := range v.s.Teardown {
+		a, path := &v.s.Teardown[i], fmt.Sprintf("teardown[%d]", i)
+		if !v.oneOf(path+".kind", a.Kind, actionKinds...) {
+			continue
+		}
+		if !a.OnObjects() {
+			v.fail(path, "give it templates or a target: what a deploy or an object: made is removed with the run", "a teardown acts on objects")
+			continue
+		}
+		v.objectAction(path, a)
+		if a.After != 0 || a.Every != 0 {
+			field := map[bool]string{true: ".after", false: ".every"}[a.After != 0]
+			v.fail(path+field, "leave it out: its actions follow each other", "a teardown has no times")
+		}
+	}
+}
+
+// onlyMade are resources of which neither the API server nor a controller makes objects in the run's namespaces by itself.
+var onlyMade = []string{
+	"secrets", "services", "resourcequotas", "limitranges", "replicationcontrollers",
+	"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
+	"ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy",
+	"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "leases.coordination.k8s.io",
+}
+
+// ofDeploys are resources of which a deploy may make objects.
+var ofDeploys = []string{
+	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
+}
+
+// targets refuses an action whose target cannot have any objects: of a resource that nothing of the scenario makes until
+// then. Where hooks, the Go program or a trace may make some, nothing is known.
+func (v *validator) targets() {
+	s := v.s
+	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {
+		return
+	}
+	for _, a := range s.objectActions() {
+		r := a.Target.Resource
+		if !slices.Contains(onlyMade, r) {
+			continue
+		}
+		if made, known := s.makes(r, a.phase); known && !made {
+			v.fail(a.path+".target.resource", "make them before it: objects:, an action or a load", "the scenario has made no %s by then", r)
+		}
+	}
+}
+
+// makes reports whether the scenario makes objects of a resource before or in a phase. Not known: templates are in files
+// that were not read, or make custom resources, of which an operator may make anything.
+func (s *Scenario) makes(resource string, phase int) (made, known bool) {
+	for i := range s.Phases[:min(phase+1, len(s.Phases))] {
+		for _, a := range s.Phases[i].Actions {
+			made = made || a.Kind == "deploy" && slices.Contains(ofDeploys, resource)
+		}
+		for _, m := range s.Phases[i].Manifests() {
+			made = made || m.Resource.GroupResource().String() == resource
+		}
+	}
+	for _, m := range s.SetupManifests() {
+		made = made || m.Resource.GroupResource().String() == resource
+	}
+	for _, l := range s.Loads() {
+		for _, o := range l.Operations() {
+			made = made || o.Resource == resource && (l.OwnObjects(o) || o.Verb == "create")
+		}
+	}
+	later := func(name string) bool { return slices.Index(s.PhaseNames(), name) > phase }
+	for _, b := range s.Batches() {
+		if later(b.Phase) {
+			continue
+		}
+		all, err := s.Expand(b)
+		if err != nil {
+			return false, false
+		}
+		for _, k := range all.Kinds() {
+			of := ResourceOf(k.APIVersion, k.Kind)
+			if custom(of) {
+				return false, false
+			}
+			made = made || of == resource
+		}
+	}
+	return made, true
+}
