@@ -95,6 +95,8 @@ func (v *validator) alertGate(path string, g *Gate) {
 		v.fail(path+".alert", "add fires: true or fires: false", "gate %q does not say whether the alert must fire", g.Name)
 	case g.Max != nil || g.Min != nil:
 		v.fail(path+".alert", "leave max and min out", "gate %q has a bound: an alert fires or does not", g.Name)
+	case g.Together:
+		v.fail(path+".together", "leave it out: an alert fires at a moment", "gate %q: an alert has no window", g.Name)
 	case g.Load != "" || g.Signal != "":
 		v.fail(path+".alert", "leave load and signal out", "gate %q: an alert is about no load or signal of the scenario", g.Name)
 	}

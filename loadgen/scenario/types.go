@@ -206,6 +206,8 @@ type Gate struct {
 	Min    *Bound   `yaml:"min,omitempty"`                                           // lowest value that passes
 	Signal string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over   []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+	// Together: consecutive phases of Over are one window of what is scraped; default each is one
+	Together bool `yaml:"together,omitempty"`
 	// Transition: of transition-latency and transition-open
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: of transition-latency, 0.5, 0.9, 0.95, 0.99 (the default), 0.999 or 1 (the longest)

@@ -24,6 +24,10 @@ func main() {
 	flag.StringVar(&o.kubeBurner, "kube-burner", "", "`directory` of a checkout of kube-burner/kube-burner")
 	flag.StringVar(&o.perfTests, "perf-tests", "", "`directory` of a checkout of kubernetes/perf-tests")
 	flag.StringVar(&o.kwok, "kwok", "", "`directory` of a checkout of kubernetes-sigs/kwok")
+	flag.Func("profiles", "`directory` with profiles of kube-burner, of alerts or metrics (repeatable)", func(dir string) error {
+		o.profileDirs = append(o.profileDirs, dir)
+		return nil
+	})
 	flag.StringVar(&o.out, "out", "", "`directory` for the scenarios; default: they are not kept")
 	flag.Parse()
 	runner.Main("imports", func(ctx context.Context) error { return o.run(ctx, os.Stdout) })
@@ -31,6 +35,7 @@ func main() {
 
 type options struct {
 	loadgen, kubeBurner, perfTests, kwok, out string
+	profileDirs                               []string
 }
 
 // example is one configuration and how it is imported.
@@ -67,7 +72,7 @@ func (o options) run(ctx context.Context, w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	return o.profiles(ctx, w)
 }
 
 // table imports examples and prints a row for each.

@@ -3,8 +3,11 @@ package importer
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // podStartup is a transition from the first sight of a pod until it runs, with a gate for each bound.
@@ -53,7 +56,9 @@ func (c *cl2) responsiveness(m call) {
 		}
 		if !c.gateSet[one[0]] {
 			c.gateSet[one[0]] = true
-			c.gates = append(c.gates, flow("name", one[0], "objective", one[0], "max", one[1]))
+			g := flow("name", one[0], "objective", one[0], "max", one[1])
+			c.gates = append(c.gates, g)
+			c.since(g, m)
 		}
 	}
 }
@@ -68,16 +73,50 @@ func (c *cl2) figure(m *mapping) {
 	c.compare = append(c.compare, m)
 }
 
-const scheduled = `sum(rate(scheduler_schedule_attempts_total{result="scheduled"}[10s]))`
+// scrapeEvery is the interval at which a run records metrics, unless it is said.
+const scrapeEvery = 5 * time.Second
 
-// throughput is the highest rate of scheduled pods.
+// throughput is the highest rate of scheduled pods, over intervals of some length: two scrapes lie so far apart.
 func (c *cl2) throughput(m call) {
-	expr := "max_over_time(" + scheduled + "[$window:5s])"
+	interval := m.duration("measurmentInterval", scrapeEvery) // as ClusterLoader2 spells it
+	scrape := min(max(interval, time.Second), scrapeEvery)
+	if scrape < scrapeEvery && c.record == nil {
+		c.record = flow("interval", scenario.Duration(scrape).String())
+	}
+	expr := fmt.Sprintf(`max_over_time(sum(rate(scheduler_schedule_attempts_total{result="scheduled"}[%s]))[$window:%s])`,
+		scenario.Duration(max(interval, scrape)+scrape), scenario.Duration(scrape))
+	if of := c.selectorOf(m); c.makesOthers(m.from, of) {
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "pods without %s count too, which the test makes at the same time", selector(of))
+	}
 	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
-		c.gates = append(c.gates, flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound)))
+		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
+		c.gates = append(c.gates, g)
+		c.since(g, m)
 		return
 	}
 	c.figure(flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
+}
+
+// cl2Pods is the labels of pods that a phase makes.
+type cl2Pods struct {
+	phase  int
+	labels map[string]string
+}
+
+// makesOthers reports whether phases from a number on make pods that a selector does not select.
+func (c *cl2) makesOthers(from int, of map[string]string) bool {
+	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
+}
+
+// since notes that a gate judges the phases from a measurement's start to now, as one window.
+func (c *cl2) since(gate *mapping, m call) {
+	c.windows = append(c.windows, cl2Window{gate, burnSpan{from: m.from, to: len(c.phases)}})
+}
+
+// cl2Window is the phases that a gate judges.
+type cl2Window struct {
+	gate *mapping
+	span burnSpan
 }
 
 var percentV = regexp.MustCompile(`%v`)
@@ -110,5 +149,6 @@ func (c *cl2) queries(m call) {
 		}
 		g.set(most, fmt.Sprint(q.number("threshold", 0)))
 		c.gates = append(c.gates, g)
+		c.since(g, m)
 	}
 }

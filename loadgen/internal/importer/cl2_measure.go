@@ -2,12 +2,9 @@ package importer
 
 import (
 	"fmt"
-
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 )
 
 // cl2Measurement is a measurement from its start on.
@@ -15,6 +12,7 @@ type cl2Measurement struct {
 	item   *item
 	method string
 	params *fields
+	from   int // number of the first phase after its start
 }
 
 // call is one call of a measurement: its parameters, those of its start behind them.
@@ -24,6 +22,7 @@ type call struct {
 	start   *fields // nil: none
 	item    *item
 	id      string
+	from    int // number of the first phase after the start
 }
 
 // param is the fields in which a parameter is said.
@@ -84,10 +83,9 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	} else {
 		m.start = known.params
 	}
-	m.item = known.item
-	action := m.text("action", "gather")
-	if action == "start" {
-		known.params = m.fields
+	m.item, m.from = known.item, known.from
+	if m.text("action", "gather") == "start" && !waitsAtOnce(method) {
+		known.params, known.from = m.fields, len(c.phases)
 		if m.own != nil {
 			known.params = m.fields.src.fieldsOf(merged(m.fields.node, m.own.node), m.own.path)
 		}
@@ -108,6 +106,8 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		return c.counted(m, "pods", `status.phase == "Running"`, "desiredPodCount"), m.duration("timeout", time.Minute)
 	case "WaitForNodes":
 		return []string{fmt.Sprintf("nodes.size() >= %d", int(m.number("minDesiredNodeCount", 0)))}, m.duration("timeout", 30*time.Minute)
+	case "WaitForGenericK8sObjects":
+		return c.generic(m), m.duration("timeout", 30*time.Minute)
 	case "WaitForBoundPVCs":
 		return c.counted(m, "persistentvolumeclaims", `status.phase == "Bound"`, "desiredPVCCount"), m.duration("timeout", 5*time.Minute)
 	case "PodStartupLatency":
@@ -120,6 +120,13 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		c.figure(flow("name", "scheduling-latency", "objective", "scheduling-latency"))
 	case "EtcdMetrics":
 		c.figure(flow("name", "wal-fsync", "objective", "wal-fsync"))
+	case "TestMetrics":
+		c.figure(flow("name", "wal-fsync", "objective", "wal-fsync"))
+		c.figure(flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+		if id := "method " + method; !c.told[id] {
+			c.told[id] = true
+			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics are rows of compare, and the report has what components use; restarts and memory of system pods and profiles are not measured")
+		}
 	case "JobLifecycleLatency":
 		c.transition(flow("name", "job-complete"))
 	case "GenericPrometheusQuery":
@@ -149,7 +156,16 @@ func (c *cl2) supported(method string) bool {
 	switch method {
 	case "WaitForControlledPodsRunning", "WaitForFinishedJobs", "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "PodStartupLatency",
 		"APIResponsivenessPrometheus", "APIResponsiveness", "SchedulingThroughput", "SchedulingMetrics", "PrometheusSchedulingMetrics", "EtcdMetrics",
-		"JobLifecycleLatency", "GenericPrometheusQuery", "Sleep", "Timer":
+		"JobLifecycleLatency", "GenericPrometheusQuery", "Sleep", "Timer", "WaitForGenericK8sObjects", "TestMetrics":
+		return true
+	}
+	return false
+}
+
+// waitsAtOnce reports whether a measurement waits whatever its action is.
+func waitsAtOnce(method string) bool {
+	switch method {
+	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
 		return true
 	}
 	return false
@@ -164,7 +180,7 @@ func (c *cl2) unreadParams(method string, m call) {
 		// How results are written, how often is looked, and kinds and labels of the start.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
-			"schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
+			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
 		for _, key := range f.unread() {
 			if id := method + m.id + key; !c.told[id] {
 				c.told[id] = true
@@ -184,72 +200,4 @@ func (c *cl2) unsupported(method string, m call) {
 		}
 		m.item.remark(nil, m.fields.at(""), "%s is not measured", what)
 	}
-}
-
-// selectorOf reads a label selector that asks for equality.
-func (c *cl2) selectorOf(m call) map[string]string {
-	text := m.text("labelSelector", "")
-	all := map[string]string{}
-	s, err := labels.Parse(text)
-	if err != nil {
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is no label selector", text)
-		return nil
-	}
-	requirements, _ := s.Requirements()
-	for _, r := range requirements {
-		if values := r.Values().List(); len(values) == 1 && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In) {
-			all[r.Key()] = values[0]
-			continue
-		}
-		m.item.remark(c.lastPhase(), m.at("labelSelector"), "objects without %q count too", r.String())
-	}
-	return all
-}
-
-func (c *cl2) conditionsOf(m call, resource, test string) []string {
-	return []string{allOf(resource, c.selectorOf(m), test)}
-}
-
-// controlled is the condition that the pods of all controllers of a kind run, and those of deleted ones are gone.
-func (c *cl2) controlled(m call) []string {
-	kind := m.text("kind", "")
-	resource := resourceOf(m.text("apiVersion", ""), kind)
-	of := c.selectorOf(m)
-	test := readyTest(kind)
-	if kind == "Job" {
-		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
-	}
-	if test == "" || !celName.MatchString(resource) {
-		m.item.remark(c.lastPhase(), m.at("kind"), "the pods of a %s are not waited for", kind)
-		return nil
-	}
-	left := 0
-	for key, made := range c.made {
-		if made.kind == kind && selects(of, made.labels) {
-			left += c.replicas[key]
-		}
-	}
-	if left > 0 {
-		return []string{allOf(resource, of, test)}
-	}
-	gone := []string{noneOf(resource, of)}
-	for key, made := range c.made {
-		if made.kind == kind && c.replicas[key] == 0 && len(of) > 0 && selects(of, made.pods) {
-			return append(gone, noneOf("pods", of))
-		}
-	}
-	return gone
-}
-
-// counted is the condition that at least so many objects hold a test, or that there are none.
-func (c *cl2) counted(m call, resource, test, key string) []string {
-	want := int(m.number(key, 0))
-	of := c.selectorOf(m)
-	if want == 0 {
-		return []string{noneOf(resource, of)}
-	}
-	for _, label := range sortedKeys(of) {
-		test += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
-	}
-	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }

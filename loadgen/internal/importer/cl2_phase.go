@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"strings"
@@ -52,7 +54,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 			p.ignore("objectBundle", "tuningSet")
 			continue
 		}
-		pace := c.pace(p.item, p.fields, p.change(), together[p.text("tuningSet", "")])
+		pace := c.pace(p.item, p.fields, p.change(), len(p.objects), together[p.text("tuningSet", "")])
 		templates, each := c.bundle(p)
 		if pace.rate > 0 {
 			takes = max(takes, time.Duration(float64(p.change())/pace.rate*float64(time.Second)))
@@ -114,7 +116,7 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 	if r.node != nil {
 		from, to := r.integer("min", 1), r.integer("max", 1)
 		p.spread, p.where = max(0, to-from+1), fmt.Sprintf("%d-%d%s", from, to, r.text("basename", ""))
-		if from != 1 || r.has("basename") {
+		if !c.oneFamily && (from != 1 || r.has("basename")) {
 			p.item.remark(c.lastPhase(), r.at(""), "objects go into the first %d namespaces of the run, and not into %s%d to %d", p.spread, r.text("basename", ""), from, to)
 		}
 	}
@@ -139,8 +141,12 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 
 // bundle are the templates of a phase's objects, and how many objects a bundle has.
 func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
-	var parts []string
+	var parts, documents []string
 	file := "bundle.yaml"
+	first := 0
+	if p.want > p.have {
+		first = p.have
+	}
 	for i, o := range p.objects {
 		at := o.at("objectTemplatePath")
 		key := p.keys[i]
@@ -152,11 +158,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 				continue
 			}
 		}
-		first := 0
-		if p.want > p.have {
-			first = p.have
-		}
-		text, err := c.templates.object(key.template, key.basename, max(1, p.want-first), values)
+		text, err := c.templates.object(key.template, key.basename, first, max(1, p.want-first), values)
 		if err == nil && text == "" {
 			continue
 		}
@@ -164,15 +166,20 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		if err == nil {
 			objects, err = render(text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import"})
 		}
-		if err != nil {
+		switch {
+		case strings.Contains(key.template, noValue):
+			p.src.fail(o.get("objectTemplatePath"), at.Field, "a value of the test's template is missing: the path is %s (add --set NAME=VALUE, or --testoverrides FILE)", key.template)
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			p.src.fail(o.get("objectTemplatePath"), at.Field, "cannot read %s: no such file (a path begins at the test's directory)", key.template)
+			continue
+		case err != nil:
 			p.item.remark(c.lastPhase(), at, "%s %s is left out: %v", key.basename, key.template, err)
 			continue
 		}
-		if first > 0 {
-			p.item.remark(c.lastPhase(), p.at("replicasPerNamespace"), "there are %d already, and the new ones begin with index 0 again: their names clash", first)
-		}
 		for _, m := range objects {
 			c.note(p, key, m)
+			documents = append(documents, key.basename)
 		}
 		each += len(objects)
 		parts = append(parts, text)
@@ -197,16 +204,54 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	}
 	made := c.template(t, file, text)
 	if p.want > p.have {
+		bundle := &cl2Bundle{text: made, documents: documents, first: first, replicas: p.want - first}
 		for _, key := range p.keys {
-			c.madeBy[key] = made
+			c.madeBy[key] = append(c.madeBy[key], bundle)
 		}
 	}
 	return []*mapping{t}, each
 }
 
+// cl2Bundle is the template of objects of a bundle, from an index on.
+type cl2Bundle struct {
+	text            *templateText
+	documents       []string // their basenames
+	first, replicas int
+	labelled        bool
+}
+
+// The labels by which objects of a bundle are selected.
+const (
+	bundleLabel      = "imported.bundle"
+	bundleIndexLabel = "imported.index"
+)
+
+// label puts the labels into the template.
+func (b *cl2Bundle) label() bool {
+	if b.labelled {
+		return true
+	}
+	var values []map[string]any
+	for i := range min(b.replicas, maxIndexes) {
+		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import"})
+	}
+	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import"})
+	b.text.text, b.labelled = addLabels(b.text.text, values, false, func(document int) map[string]string {
+		basename := b.documents[min(document, len(b.documents)-1)]
+		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
+	})
+	return b.labelled
+}
+
+// noValue is what a template writes for a value that it lacks.
+const noValue = "<no value>"
+
 // note keeps what is made, and remarks on what a bundled plane lacks.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
+	if p.want > p.have && podSpec(m.kind()) != nil {
+		c.pods = append(c.pods, cl2Pods{len(c.phases) - 1, m.podLabels()})
+	}
 	once := func(at Remark, format string, args ...any) {
 		if id := fmt.Sprintf(format, args...); !c.told[id] {
 			c.told[id] = true
@@ -269,22 +314,18 @@ const (
 	maxNamed = 2000
 )
 
-// labelled puts a label into the objects of a phase, by which all of them can be selected.
-func (c *cl2) labelled(key cl2Objects, replicas int) (label string, ok bool) {
-	t := c.madeBy[key]
-	if t == nil || replicas > maxIndexes {
-		return "", false
+// labelled puts labels into the objects of a phase, and returns the selector of those from an index on.
+func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
+	for _, b := range c.madeBy[key] {
+		if !b.label() {
+			return "", false
+		}
 	}
-	label = "imported.bundle=" + nameOf(key.basename)
-	if strings.Contains(t.text, "imported.bundle: ") {
-		return label, strings.Contains(t.text, `imported.bundle: "`+nameOf(key.basename)+`"`)
+	labelSelector = bundleLabel + "=" + nameOf(key.basename)
+	if from > 0 {
+		labelSelector += fmt.Sprintf(",%s>%d", bundleIndexLabel, from-1)
 	}
-	var values []map[string]any
-	for i := range replicas {
-		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import"})
-	}
-	t.text, ok = addLabels(t.text, values, map[string]string{"imported.bundle": nameOf(key.basename)})
-	return label, ok
+	return labelSelector, len(c.madeBy[key]) > 0
 }
 
 // deletions are the actions that delete the objects of a phase that are too many, by their names.
@@ -302,9 +343,9 @@ func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 		a.set("target", target)
 		all = append(all, a)
 		p.objects[i].ignore("templateFillMap")
-		if p.want == 0 && p.have > fewNames {
-			if label, ok := c.labelled(key, p.have); ok {
-				target.set("labelSelector", label)
+		if p.have-p.want > fewNames {
+			if selected, ok := c.labelled(key, p.want); ok {
+				target.set("labelSelector", selected)
 				continue
 			}
 		}

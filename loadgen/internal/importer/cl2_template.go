@@ -63,18 +63,27 @@ func decideByValues(tree *parse.Tree) {
 // maxIndexes bounds how many indexes of an object are looked at one by one.
 const maxIndexes = 1000
 
-// indexExpr is the index of an object in a template of a load, whose replicas count from 1.
-const indexExpr = "sub .Replica 1"
+// indexExpr is the index of an object in a template of a load, whose replicas count from 1: the first one's on.
+func indexExpr(first int) string {
+	switch first {
+	case 0:
+		return "sub .Replica 1"
+	case 1:
+		return ".Replica"
+	}
+	return fmt.Sprintf("add .Replica %d", first-1)
+}
 
 // anyNamespace stands for the namespace of an object, which a template of a load does not know.
 const anyNamespace = "namespace-of-the-object"
 
-// object is the template of an object of a bundle for loads: what depends on the index is an expression, and where
-// the index decides, so does the template.
-func (t cl2Templates) object(file, basename string, replicas int, values map[string]any) (string, error) {
+// object is the template of objects of a bundle for loads, from one index on: what depends on the index is an
+// expression, and where the index decides, so does the template.
+func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string
 	indexes := map[string][]int{}
-	for i := range min(replicas, maxIndexes) {
+	indexExpr := indexExpr(first)
+	for i := first; i < first+min(replicas, maxIndexes); i++ {
 		of := map[string]any{}
 		maps.Copy(of, values)
 		of["BaseName"], of["Index"] = basename, symbol{expr: indexExpr, value: i}

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"testing/fstest"
 )
@@ -15,24 +16,26 @@ func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 		"includes": "kind: A\nmetadata: {name: \"{{.Name}}\"}\ntext: {{YamlQuote (IncludeFile \"/part.txt\") 1}}\n",
 	} {
 		templates := cl2Templates{fstest.MapFS{"a.yaml": {Data: []byte(text)}, "part.txt": {Data: []byte("one\ntwo\n")}}}
-		const replicas = 8
-		ours, err := templates.object("/a.yaml", "base", replicas, map[string]any{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for i := range replicas {
-			theirs, _, err := templates.render("a.yaml", map[string]any{"Name": "base-" + string(rune('0'+i)), "BaseName": "base", "Index": i})
+		for _, first := range []int{0, 1, 5} {
+			const replicas = 8
+			ours, err := templates.object("/a.yaml", "base", first, replicas, map[string]any{})
 			if err != nil {
-				t.Fatal(err)
+				t.Errorf("%s from %d: %v", name, first, err)
+				continue
 			}
-			want, err := render(theirs, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := render(ours, map[string]any{"Replica": i + 1})
-			if err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, index %d: %v %v\nwant %v, of\n%s", name, i, got, err, want, ours)
+			for i := first; i < first+replicas; i++ {
+				theirs, _, err := templates.render("a.yaml", map[string]any{"Name": "base-" + strconv.Itoa(i), "BaseName": "base", "Index": i})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := render(theirs, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := render(ours, map[string]any{"Replica": i - first + 1})
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("%s, index %d: %v %v\nwant %v, of\n%s", name, i, got, err, want, ours)
+				}
 			}
 		}
 	}
@@ -44,11 +47,11 @@ func TestDrawsOfClusterLoader(t *testing.T) {
 		"draws.yaml":   {Data: []byte("kind: A\nn: {{RandIntRange 3 5}}\nsame: {{RandIntRange 4 4}}\ntext: {{RandData 6}}\n")},
 		"decides.yaml": {Data: []byte("kind: A\n{{if gt (RandInt 5) 2}}\nn: 1\n{{end}}\n")},
 	}}
-	got, err := templates.object("draws.yaml", "a", 2, nil)
+	got, err := templates.object("draws.yaml", "a", 0, 2, nil)
 	if want := "kind: A\nn: {{randInt 3 6}}\nsame: 4\ntext: {{randAlphaNum 6}}\n"; err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
-	if _, err := templates.object("decides.yaml", "a", 2, nil); err == nil {
+	if _, err := templates.object("decides.yaml", "a", 0, 2, nil); err == nil {
 		t.Error("a decision by a draw is carried over")
 	}
 }

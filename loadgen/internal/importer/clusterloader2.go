@@ -24,10 +24,13 @@ type cl2 struct {
 
 	replicas     map[cl2Objects]int // that there are of objects, in each namespace
 	made         map[cl2Objects]madeObjects
-	madeBy       map[cl2Objects]*templateText
+	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
 	told         map[string]bool // remarks that are made once
+	pods         []cl2Pods
+	windows      []cl2Window
+	oneFamily    bool // all ranges of namespaces are of the same ones, from the same number on
 }
 
 // cl2Objects identifies objects of a test, of one range of namespaces.
@@ -40,6 +43,14 @@ type cl2Objects struct {
 type below string
 
 func (b below) Open(name string) (fs.File, error) { return os.Open(filepath.Join(string(b), name)) }
+
+// place is the text of an error that begins with a file below the directory.
+func (b below) place(err error) string {
+	if b == "." {
+		return err.Error()
+	}
+	return strings.TrimSuffix(string(b), "/") + "/" + strings.TrimPrefix(err.Error(), "/")
+}
 
 // cl2Nodes is how many nodes a test is for, unless it is said.
 const cl2Nodes = 100
@@ -56,7 +67,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	c := &cl2{
 		draft: newDraft(o, "ClusterLoader2"), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file))},
 		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
-		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects]*templateText{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
+		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
 	}
 	maps.Copy(c.values, o.Values)
 	root, err := c.load(c.src, filepath.Base(file), c.values)
@@ -74,7 +85,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node, error) {
 	text, original, err := c.templates.render(file, values)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Dir(c.src.file), err)
+		return nil, fmt.Errorf("%s", below(filepath.Dir(c.src.file)).place(err))
 	}
 	src.lines = alignLines(original, text)
 	return src.parse([]byte(text))
@@ -119,6 +130,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.oneFamily = oneFamily(steps)
 	for i, s := range steps {
 		c.step(i, s)
 		if len(s.src.errs) > 0 {
@@ -128,6 +140,9 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	for _, key := range f.unread() {
 		c.item().remark(nil, f.at(key), "ClusterLoader2 has no such field")
 	}
+	for _, w := range c.windows {
+		c.together(w.gate, w.span)
+	}
 	c.compare = slices.DeleteFunc(c.compare, func(m *mapping) bool {
 		return slices.ContainsFunc(c.gates, func(g *mapping) bool { return phaseName(g) == phaseName(m) })
 	})
@@ -135,6 +150,23 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		return nil, c.nothing(c.src.file)
 	}
 	return c.finish()
+}
+
+// oneFamily reports whether all phases with namespaces take them from the same ones, from the same number on: then the
+// run's namespaces stand for them one by one.
+func oneFamily(steps []*fields) bool {
+	families := map[string]bool{}
+	for _, s := range steps {
+		for _, p := range s.list("phases") {
+			if r := p.sub("namespaceRange"); r.node != nil {
+				families[fmt.Sprintf("%s from %s", r.text("basename", ""), r.text("min", "1"))] = true
+			}
+			if p.has("namespaceList") {
+				return false
+			}
+		}
+	}
+	return len(families) < 2
 }
 
 // flatten puts the steps of modules into their places.
@@ -187,8 +219,12 @@ type cl2Pace struct {
 	every   time.Duration
 }
 
-// pace is what a tuning set says of n actions, of which all phases of the step that share it have together.
-func (c *cl2) pace(item *item, f *fields, n, together int) cl2Pace {
+// actionsAtOnce is how many requests of an action are open at a time.
+const actionsAtOnce = 16
+
+// pace is what a tuning set says of n actions on bundles of so many objects, of which all phases of the step that share
+// it have together.
+func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
 	if t == nil {
@@ -226,9 +262,10 @@ func (c *cl2) pace(item *item, f *fields, n, together int) cl2Pace {
 	case t.has("randomizedTimeLimitedLoad"):
 		return cl2Pace{rate: over(t.sub("randomizedTimeLimitedLoad").duration("timeLimit", 0)), arrival: "poisson"}
 	case t.has("parallelismLimitedLoad"):
-		if limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1); !c.told[name] {
+		limit := t.sub("parallelismLimitedLoad").integer("parallelismLimit", 1)
+		if atOnce := each == 1 && together <= min(limit, actionsAtOnce); !atOnce && !c.told[name] {
 			c.told[name] = true
-			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "16 requests are open at a time, and not %d", limit)
+			item.remark(c.lastPhase(), t.at("parallelismLimitedLoad"), "%d requests are open at a time, and not %d", actionsAtOnce, limit)
 		}
 		return cl2Pace{}
 	}
@@ -255,7 +292,7 @@ func (p cl2Pace) into(load *mapping, each int) {
 func ReadOverrides(file string, data []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, fmt.Errorf("%s: it is no mapping of values: %s", file, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+		return nil, fmt.Errorf("%s: it is no mapping of values: %s (write NAME: VALUE lines)", file, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
 	}
 	return values, nil
 }

@@ -10,18 +10,19 @@ import (
 
 // edit changes the text of a template as inObject changes the objects that it renders. It reports false, and changes
 // nothing, where the text is of a form in which it cannot: whether it could is found out by rendering with all values.
-func edit(text string, all []map[string]any, inText func([]string, manifest) []string, inObject func(manifest)) (string, bool) {
+func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
+	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(text, all[0])
 	if err != nil {
 		return text, false
 	}
 	var parts []string
-	rest := before
+	document := 0
 	for _, part := range documentTexts(text) {
 		lines := strings.Split(part, "\n")
-		if len(rest) > 0 && hasFields(lines) {
-			lines = inText(lines, rest[0])
-			rest = rest[1:]
+		if document < len(before) && hasFields(lines) {
+			lines = inText(lines, before[document], document)
+			document++
 		}
 		parts = append(parts, strings.Join(lines, "\n"))
 	}
@@ -35,8 +36,8 @@ func edit(text string, all []map[string]any, inText func([]string, manifest) []s
 		if err != nil {
 			return text, false
 		}
-		for _, object := range before {
-			inObject(object)
+		for i, object := range before {
+			inObject(object, i, values)
 		}
 		if !reflect.DeepEqual(before, after) {
 			return text, false
@@ -112,7 +113,7 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries puts entries below a path of a document, which is made as far as it is missing.
+// addEntries puts entries, whose values are YAML, below a path of a document, which is made as far as it is missing.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {
@@ -126,6 +127,12 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 			}
 			return slices.Insert(slices.Clone(lines), from, missing(path[depth:], entries, child)...)
 		}
+		if flow := flowValue.FindString(lines[at]); flow != "" {
+			lines = slices.Clone(lines)
+			head := lines[at][:strings.LastIndexByte(flow, '{')+1]
+			lines[at] = head + intoFlow(lines[at][len(head):], path[depth+1:], entries)
+			return lines
+		}
 		from, end, indent = at+1, blockEnd(lines, at), child
 	}
 	_, child := find(lines, from, end, indent, "")
@@ -135,6 +142,37 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 	return slices.Insert(slices.Clone(lines), from, missing(nil, entries, child)...)
 }
 
+// flowValue is a key whose value is a mapping on its line.
+var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
+
+// intoFlow puts entries below a path into the text of a mapping behind its brace.
+func intoFlow(text string, path []string, entries map[string]string) string {
+	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
+	var b strings.Builder
+	for i, key := range path {
+		inner := regexp.MustCompile(`(^|[,{]\s*)` + regexp.QuoteMeta(key) + `:\s*\{([^{]|$)`).FindStringIndex(text)
+		if inner == nil {
+			for _, missing := range path[i:] {
+				b.WriteString(missing + ": {")
+			}
+			b.WriteString(inFlow(entries))
+			return b.String() + strings.Repeat("}", len(path)-i) + ", " + text
+		}
+		end := strings.LastIndexByte(text[:inner[1]], '{') + 1
+		b.WriteString(text[:end])
+		text = text[end:]
+	}
+	return b.String() + inFlow(entries) + ", " + text
+}
+
+func inFlow(entries map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		parts = append(parts, key+": "+entries[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
 // missing are the lines of entries below the rest of a path.
 func missing(path []string, entries map[string]string, indent int) (lines []string) {
 	for _, key := range path {
@@ -142,7 +180,7 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 		indent += 2
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		lines = append(lines, strings.Repeat(" ", indent)+key+`: "`+entries[key]+`"`)
+		lines = append(lines, strings.Repeat(" ", indent)+key+": "+entries[key])
 	}
 	return lines
 }
@@ -172,88 +210,4 @@ func dropEntries(lines, path, names []string) []string {
 		from = last
 	}
 	return slices.Concat(lines[:from], kept, lines[end:])
-}
-
-// addLabels puts labels into every object of a template, and into the templates of pods.
-func addLabels(text string, values []map[string]any, labels map[string]string) (string, bool) {
-	paths := func(m manifest) [][]string {
-		all := [][]string{{"metadata", "labels"}}
-		switch m.kind() {
-		case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
-			all = append(all, []string{"spec", "template", "metadata", "labels"})
-		}
-		return all
-	}
-	return edit(text, values, func(lines []string, m manifest) []string {
-		for _, path := range paths(m) {
-			lines = addEntries(lines, path, without(labels, m.at(path...)))
-		}
-		return lines
-	}, func(m manifest) {
-		for _, path := range paths(m) {
-			at := m
-			for _, key := range path {
-				if _, ok := asMap(at[key]); !ok {
-					at[key] = map[string]any{}
-				}
-				at = at.at(key)
-			}
-			for key, value := range labels {
-				if _, own := at[key]; !own {
-					at[key] = value
-				}
-			}
-		}
-	})
-}
-
-// without are the entries whose keys a mapping does not have.
-func without(entries map[string]string, m manifest) map[string]string {
-	all := maps.Clone(entries)
-	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
-	return all
-}
-
-// dropNodeSelectors takes the selectors of nodes by these labels out of a template.
-func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
-	return edit(text, values, func(lines []string, m manifest) []string {
-		at := podSpec(m.kind())
-		if at == nil {
-			return lines
-		}
-		return dropEntries(lines, append(at, "nodeSelector"), names)
-	}, func(m manifest) {
-		at := podSpec(m.kind())
-		if at == nil {
-			return
-		}
-		spec := m.at(at...)
-		selector := spec.at("nodeSelector")
-		maps.DeleteFunc(selector, func(key string, _ any) bool { return slices.Contains(names, key) })
-		if selector != nil && len(selector) == 0 {
-			delete(spec, "nodeSelector")
-		}
-	})
-}
-
-// nodeLabels are labels of all simulated nodes.
-func nodeLabels() []string {
-	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
-}
-
-// foreignSelectors are the labels by which pods of objects select nodes and that simulated nodes do not have.
-func foreignSelectors(all []manifest) (names []string) {
-	for _, m := range all {
-		at := podSpec(m.kind())
-		if at == nil {
-			continue
-		}
-		for key := range m.at(append(at, "nodeSelector")...) {
-			if !slices.Contains(nodeLabels(), key) && !slices.Contains(names, key) {
-				names = append(names, key)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -201,14 +201,45 @@ func TestTemplatesBesideTheScenario(t *testing.T) {
 	}
 }
 
+// Line ends of Windows change nothing.
+func TestWindowsLineEnds(t *testing.T) {
+	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack(t, a)
+	want, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a.Files {
+		a.Files[i].Data = bytes.ReplaceAll(a.Files[i].Data, []byte("\n"), []byte("\r\n"))
+	}
+	unpack(t, a)
+	got, err := KubeBurner("config.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Scenario, want.Scenario) || len(got.Remarks) != len(want.Remarks) {
+		t.Errorf("%d remarks and the scenario\n%s\nwant %d and\n%s", len(got.Remarks), got.Scenario, len(want.Remarks), want.Scenario)
+	}
+}
+
 // What is no configuration, or none that can be read, is one error with its place.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ tool, config, want string }{
 		{"kube-burner", "a: 1\n", "config.yml: it is no configuration of kube-burner: it has neither jobs nor global"},
-		{"kube-burner", "jobs: [", "config.yml: it is no YAML: line 1: did not find expected node content"},
+		{"kube-burner", "jobs: [", "config.yml:1: it is no YAML: did not find expected node content (look for a bracket"},
 		{"kube-burner", "jobs:\n- {name: a, qps: 1, burst: 1, jobIterations: many, objects: [{objectTemplate: x.yml}]}\n", `config.yml:2: jobs[0].jobIterations: "many" is no number`},
 		{"kube-burner", "jobs:\n- {name: a, jobType: dance}\n", `config.yml:2: jobs[0].jobType: kube-burner has no jobs of type "dance" (create, delete, patch, read, kubevirt)`},
-		{"kube-burner", "jobs:\n- name: a\n  objects: [{objectTemplate: x.yml}]\n", "config.yml: nothing of it can be carried over: config.yml:3: jobs[0].objects[0].objectTemplate: cannot read x.yml: no such file or directory"},
+		{"kube-burner", "jobs:\n- name: a\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].objects[0].objectTemplate: cannot read x.yml: no such file or directory (a path begins at the configuration's directory)"},
+		{"kube-burner", "jobs:\n- {name: a, jobType: delete}\n- {name: a, jobType: delete}\n", "config.yml:3: jobs[1].name: there are two jobs a (names are unique)"},
+		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 20000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 20000000 iterations (a load makes at most 1000000 objects)"},
+		{"kube-burner", "jobs:\n- name: a\n  jobIterations: 1e30\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].jobIterations: 1e+30 is no whole number"},
+		{"kube-burner", "jobs:\n- name: a\n  objects:\n  - objectTemplate: x.yml\n    replicas: 5000000\n", "config.yml:5: jobs[0].objects[0].replicas: 5000000 replicas (a load makes at most 1000000 objects)"},
+		{"kube-burner", "jobs:\n- name: a\n  qps: 9000000\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].qps: 9e+06 requests a second (at most 100000)"},
+		{"kube-burner", "jobs:\n- name: a\n  hooks: [{cmd: [ls], when: later}]\n", `config.yml:3: jobs[0].hooks[0].when: kube-burner has no hooks "later" (beforeJobExecution, afterJobExecution,`},
+		{"kube-burner", "jobs:\n- name: a\n  hooks: [{when: beforeGC}]\n", "config.yml:3: jobs[0].hooks[0].cmd: a hook without a command (write cmd: [sh, -c, ...])"},
 		{"kube-burner", "jobs:\n- name: {{ .NAME }}\n", "config.yml: it needs values: NAME (add --set NAME=..., or --set NAME= for an empty one)"},
 		{"kube-burner", "jobs:\n- name: {{ nosuch }}\n", `config.yml:2: function "nosuch" not defined`},
 		{"clusterloader2", "name: x\n", "config.yml: it is no test of ClusterLoader2: it has no steps"},

@@ -71,7 +71,7 @@ type draft struct {
 	head    []string // of the comment at the top
 
 	name, description string
-	nodes             *mapping
+	nodes, record     *mapping
 	namespaceLabels   map[string]string
 	transitions       []*mapping
 	phases, gates     []*mapping
@@ -83,6 +83,7 @@ type draft struct {
 	texts   []*templateText
 	items   []*item
 	remarks []Remark
+	quiet   bool // what is written now was remarked on before
 }
 
 func newDraft(o Options, tool string) *draft {
@@ -110,6 +111,9 @@ func (d *draft) item() *item {
 
 // remark notes what could not be carried over, with a comment before a node; nil: before the phases.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
+	if i.draft.quiet {
+		return
+	}
 	i.remarks++
 	at.Text = fmt.Sprintf(format, args...)
 	i.draft.remarks = append(i.draft.remarks, at)
@@ -205,6 +209,9 @@ func (d *draft) write() ([]byte, error) {
 	m.set("description", d.description)
 	if d.nodes != nil {
 		m.set("nodes", d.nodes)
+	}
+	if d.record != nil {
+		m.set("record", d.record)
 	}
 	if len(d.namespaceLabels) > 0 {
 		m.set("namespaceLabels", d.namespaceLabels)

@@ -27,6 +27,10 @@ type burner struct {
 	longest   time.Duration
 	made      []madeObjects
 	demand    need
+	spans     []burnSpan      // the phases of each job
+	profiles  []*burnProfiles // of all jobs
+	workers   bool            // a selector of workers was left out
+	elapsed   bool            // an expression has the time of a job
 }
 
 // madeObjects are those that an object of a job makes.
@@ -112,6 +116,7 @@ func (b *burner) convert(name string) (*Result, error) {
 		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
 		"What every import does otherwise:",
 		"- objects go into the run's own namespaces, made beforehand, and everything is removed at the end;",
+		"- objects have kube-burner's labels but those of its UUID, for which a run's own label stands;",
 		"- creations come evenly at their rate, without kube-burner's first burst, and are not tried again;",
 		"- a wait that does not end within its bound ends the run.",
 	}
@@ -141,6 +146,7 @@ func (b *burner) convert(name string) (*Result, error) {
 		return nil, b.nothing(b.src.file)
 	}
 	b.placeNodes()
+	b.say()
 	return b.finish()
 }
 
@@ -173,6 +179,26 @@ func (b *burner) global() error {
 		b.item().remark(nil, g.at(key), "kube-burner has no such field")
 	}
 	return nil
+}
+
+// say adds to the comment at the top what this import does otherwise.
+func (b *burner) say() {
+	var more []string
+	if b.workers {
+		more = append(more, "- every simulated node is a worker: selectors of "+workerLabel+" are left out")
+	}
+	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return hasKey(p, "before") || hasKey(p, "after") }) {
+		more = append(more, "- a hook that fails ends the run; kube-burner goes on and fails at its end")
+	}
+	if b.elapsed {
+		more = append(more, "- elapsed is the length of a job's phases, and in rows of compare that of each phase")
+	}
+	last := len(b.head) - 1
+	for _, line := range more {
+		b.head[last] = strings.TrimSuffix(b.head[last], ".") + ";"
+		b.head = append(b.head, line+".")
+		last++
+	}
 }
 
 // placeNodes gives the run as many simulated nodes as its pods need.

@@ -160,7 +160,10 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	file := filepath.Join(b.dir, o.template)
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
-		return failed(o.at("objectTemplate"), "cannot read %s: %v", o.template, err)
+		if iteration == 0 {
+			o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (a path begins at the configuration's directory)", o.template, err)
+		}
+		return nil
 	}
 	values := b.values(j, o, iteration, 0)
 	if j.flag("defaultMissingKeysWithZero", false) {
@@ -171,6 +174,12 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 		}
 	}
 	text, err := renderConfig(file, append(data, b.functions...), values)
+	if _, lack, ok := strings.Cut(fmt.Sprint(err), "it needs values: "); ok {
+		if lack, _, _ = strings.Cut(lack, " ("); iteration == 0 {
+			o.src.fail(o.node, o.path, "%s reads values that there are not: %s (write them into inputVars)", o.template, lack)
+		}
+		return nil
+	}
 	if err != nil {
 		return failed(o.at("objectTemplate"), "the patch cannot be rendered, and is left out: %v", err)
 	}

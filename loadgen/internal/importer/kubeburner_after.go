@@ -10,16 +10,6 @@ import (
 
 // createRemarks notes what a job that creates has and a scenario has not.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
-	if churn := j.sub("churnConfig"); churn.node != nil {
-		cycles, duration := churn.integer("cycles", 0), churn.duration("duration", 0)
-		if cycles > 0 || duration > 0 {
-			b.item().remark(node, churn.at(""), "no churn: %d%% of the %s are neither deleted nor made again (%d cycles, for %s, each %s)",
-				churn.integer("percent", 0), churn.text("mode", "namespaces"), cycles, duration, churn.duration("delay", 0))
-		}
-	}
-	if steps := j.sub("incrementalLoad"); steps.node != nil {
-		j.item.remark(node, steps.at(""), "the job is not repeated with more and more iterations; it runs once with %d", j.iterations)
-	}
 	if j.podWait && !b.wait && !j.wait {
 		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before; all are waited for at the end")
 	}
@@ -43,8 +33,11 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 }
 
 // clashes notes objects of the same name that jobs put into namespaces of their own, which here share them.
-func (b *burner) clashes(j *burnJob, made []madeObjects, node *yaml.Node) {
-	for _, m := range made {
+func (b *burner) clashes(j *burnJob, node *yaml.Node) {
+	for _, m := range b.made {
+		if m.job != j {
+			continue
+		}
 		for _, other := range b.made {
 			if other.job == j || other.deleted || other.kind != m.kind || other.job.namespace == j.namespace && other.job.inNamespaces == j.inNamespaces {
 				continue
@@ -123,5 +116,7 @@ func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	p := b.phase(withSuffix(nameOf(name), "removed"))
 	p.set("actions", actions)
 	endOfDeletion(p, gone, j.waitForDeletion, j.within+atRate(count, j.qps))
-	j.item.remark(p.Node, j.at("gc"), "the objects are deleted, and the job's namespaces stay until the end of the run")
+	if slices.ContainsFunc(b.made, func(m madeObjects) bool { return m.job == j && namespaced(m.kind) }) {
+		j.item.remark(p.Node, j.at(""), "job %s: its objects are deleted, and its namespaces stay until the end of the run", j.name)
+	}
 }

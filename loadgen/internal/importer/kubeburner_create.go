@@ -54,21 +54,12 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 
 // createJob adds the phases of a job that creates objects.
 func (b *burner) createJob(j *burnJob) {
+	b.number(j)
 	first := len(b.phases)
-	waits := map[int][]string{} // by group
-	var made []madeObjects
-	for _, batch := range b.batches(j) {
-		before := len(b.made)
-		b.createPhase(j, batch)
-		made = append(made, b.made[before:]...)
-		for _, o := range batch.objects {
-			if c := b.waitFor(j, o); c != nil {
-				waits[batch.group] = append(waits[batch.group], c...)
-			}
-		}
-		if last := b.lastOfGroup(j, batch); last {
-			b.afterCreation(j, batch, waits[batch.group])
-		}
+	if steps := j.sub("incrementalLoad"); steps.node != nil {
+		b.steps(j, steps)
+	} else {
+		b.createObjects(j)
 	}
 	for _, o := range j.objects {
 		if o.replicas < 1 {
@@ -79,12 +70,29 @@ func (b *burner) createJob(j *burnJob) {
 		j.item.remark(nil, j.at(""), "job %s: none of its objects can be made", j.name)
 		return
 	}
+	j.last = len(b.phases) - 1
 	node := b.phases[first].Node
 	b.createRemarks(j, node)
-	b.clashes(j, made, node)
+	b.clashes(j, node)
 	b.watchers(j, first)
-	if j.flag("gc", false) {
-		b.removal(j, map[string]string{ownPrefix + "job": j.name}, j.name)
+	b.churn(j)
+}
+
+// createObjects adds the phases in which the objects of a job are made and waited for.
+func (b *burner) createObjects(j *burnJob) {
+	waits := map[int][]string{} // by group
+	j.made = nil
+	for _, batch := range b.batches(j) {
+		b.createPhase(j, batch)
+		for _, o := range batch.objects {
+			if c := b.waitFor(j, o); c != nil {
+				waits[batch.group] = append(waits[batch.group], c...)
+				j.waits = append(j.waits, c...)
+			}
+		}
+		if last := b.lastOfGroup(j, batch); last {
+			b.afterCreation(j, batch, waits[batch.group])
+		}
 	}
 }
 
@@ -122,7 +130,7 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 	b.pause(withSuffix(nameOf(batch.name), "before"), before)
 	if gc {
-		b.removal(j, map[string]string{ownPrefix + "job": j.name, ownPrefix + "group": fmt.Sprint(batch.group)}, batch.name)
+		b.removal(j, map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(batch.group)}, batch.name)
 		b.pause(withSuffix(nameOf(batch.name), "after"), after)
 	}
 }
@@ -130,17 +138,23 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 // createPhase adds the phase in which a batch is made.
 func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 	var templates []*mapping
+	made := burnMade{iterations: batch.iterations}
 	perIteration, spread := 0, false
 	for _, o := range batch.objects {
-		t, objects := b.objectTemplate(j, o, batch.iterations)
+		t := b.objectTemplate(j, o, batch.iterations)
 		if t == nil {
 			continue
 		}
-		templates = append(templates, t)
-		perIteration += o.replicas * len(objects)
-		spread = spread || slices.ContainsFunc(objects, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
+		templates = append(templates, t.at)
+		made.templates = append(made.templates, t)
+		perIteration += o.replicas * len(t.objects)
+		spread = spread || slices.ContainsFunc(t.objects, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
 	}
 	if len(templates) == 0 {
+		return
+	}
+	if total := perIteration * batch.iterations; total > maxObjects {
+		b.src.fail(j.get("jobIterations"), j.field("jobIterations"), "%d objects (a load makes at most %d)", total, maxObjects)
 		return
 	}
 	phase := b.phase(batch.name)
@@ -150,12 +164,14 @@ func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 	load.set("kind", "objects")
 	total := perIteration * batch.iterations
 	takes := b.pace(j, batch, load, perIteration, total)
+	j.takes = max(j.takes, takes)
 	if batch.iterations > 1 {
 		load.set("iterations", batch.iterations)
 	}
 	if spread && j.inNamespaces {
-		b.spread(j, batch, load)
+		made.namespaces = b.spread(j, batch, load)
 	}
+	j.made = append(j.made, made)
 	if name != j.name {
 		load.set("vars", flow("JobName", j.name))
 	}
@@ -166,8 +182,10 @@ func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 	phase.set("load", []*mapping{load})
 	phase.set("until", "objectsMade")
 	phase.set("within", length(max(b.timeout, 2*takes)))
-	b.pause(batch.name, j.delay)
-	if batch.iterations != j.iterations {
+	if b.lastOfGroup(j, batch) {
+		b.pause(batch.name, j.delay)
+	}
+	if batch.iterations != j.iterations && !j.begins(batch) {
 		j.item.remark(phase.Node, batch.objects[0].at(""), "these objects are made before the others of job %s, and not between them", j.name)
 	}
 	if j.flag("verifyObjects", true) && j.flag("errorOnVerify", true) {
@@ -179,6 +197,24 @@ func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 		g.set("over", []string{name})
 		b.gates = append(b.gates, g)
 	}
+}
+
+// begins reports whether the objects of a batch are each made once, and before all others of their group.
+func (j *burnJob) begins(batch burnBatch) bool {
+	left := len(batch.objects)
+	for _, o := range j.objects {
+		switch {
+		case o.group != batch.group || o.replicas < 1:
+		case !slices.Contains(batch.objects, o):
+			return false
+		default:
+			left--
+		}
+		if left == 0 {
+			break
+		}
+	}
+	return batch.iterations == 1
 }
 
 // pace sets the rate of a load and gives the time that its objects take.
@@ -210,8 +246,8 @@ func atRate(count int, rate float64) time.Duration {
 // maxNamespaces of a load.
 const maxNamespaces = 1000
 
-// spread sets the namespaces of a batch.
-func (b *burner) spread(j *burnJob, batch burnBatch, load *mapping) {
+// spread sets the namespaces of a batch, and returns how many there are.
+func (b *burner) spread(j *burnJob, batch burnBatch, load *mapping) int {
 	repeat := batch.objects[0].repeat
 	count := (j.iterations + j.perNamespace - 1) / j.perNamespace
 	namespaces := min(count, batch.iterations, maxNamespaces)
@@ -227,4 +263,5 @@ func (b *burner) spread(j *burnJob, batch burnBatch, load *mapping) {
 	case batch.iterations == j.iterations && count*j.perNamespace != j.iterations && count > 1:
 		j.item.remark(node, j.at("iterationsPerNamespace"), "the iterations are spread over the namespaces evenly; kube-burner leaves the last one with fewer")
 	}
+	return namespaces
 }

@@ -1,13 +1,13 @@
 package importer
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // burnJob is a job of kube-burner.
@@ -26,6 +26,12 @@ type burnJob struct {
 	waitForDeletion bool
 	objects         []*burnObject
 	item            *item
+
+	made  []burnMade // what its creations were, for churn
+	waits []string   // conditions on its objects
+	takes time.Duration
+	// last is the number of the last phase of creation, churned of churn; -1: there is none.
+	last, churned int
 }
 
 // burnObject is an object of a job.
@@ -57,17 +63,20 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 		inNamespaces: f.flag("namespacedIterations", true), qps: f.number("qps", 0), burst: f.integer("burst", 0),
 		wait: f.flag("waitWhenFinished", true), podWait: f.flag("podWait", false),
 		within: f.duration("maxWaitTimeout", b.timeout), delay: f.duration("jobIterationDelay", 0), pause: f.duration("jobPause", 0),
-		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(),
+		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1,
 	}
-	if j.name == "" {
-		b.src.fail(f.node, f.path, "a job without a name")
+	switch {
+	case j.name == "":
+		b.src.fail(f.node, f.path, "a job without a name (write name: ...)")
+	case slices.ContainsFunc(b.jobs, func(other *burnJob) bool { return other.name == j.name }):
+		b.src.fail(f.get("name"), f.field("name"), "there are two jobs %s (names are unique)", j.name)
 	}
 	if !slices.Contains([]string{"create", "delete", "patch", "read", "kubevirt"}, j.kind) {
 		b.src.fail(f.get("jobType"), f.field("jobType"), "kube-burner has no jobs of type %q (create, delete, patch, read, kubevirt)", j.kind)
 	}
-	for k, of := range f.list("objects") {
+	for _, of := range f.list("objects") {
 		o := &burnObject{
-			fields: of, index: k, template: of.text("objectTemplate", ""), replicas: of.integer("replicas", 1),
+			fields: of, template: of.text("objectTemplate", ""), replicas: of.integer("replicas", 1),
 			kind: of.text("kind", ""), apiVersion: of.text("apiVersion", "v1"), labels: of.strings("labelSelector"), vars: of.values("inputVars"),
 			wait: of.flag("wait", true), runOnce: of.flag("runOnce", false), repeat: max(1, of.integer("repeatEveryNIterations", 1)),
 			group: of.sub("group").integer("id", 0), item: b.item(),
@@ -75,11 +84,21 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 		if o.template == "" && (j.kind == "create" || j.kind == "patch") {
 			b.src.fail(of.node, of.path, "an object without objectTemplate")
 		}
+		if o.replicas > maxObjects {
+			b.src.fail(of.get("replicas"), of.field("replicas"), "%d replicas (a load makes at most %d objects)", o.replicas, maxObjects)
+		}
 		j.objects = append(j.objects, o)
 	}
-	if j.iterations < 1 {
+	switch {
+	case j.iterations < 1:
 		b.src.fail(f.get("jobIterations"), f.field("jobIterations"), "%d iterations: kube-burner refuses the job", j.iterations)
+	case j.kind == "create" && j.iterations > maxObjects:
+		b.src.fail(f.get("jobIterations"), f.field("jobIterations"), "%d iterations (a load makes at most %d objects)", j.iterations, maxObjects)
 	}
+	if j.qps > scenario.MaxRate {
+		b.src.fail(f.get("qps"), f.field("qps"), "%g requests a second (at most %d)", j.qps, scenario.MaxRate)
+	}
+	b.checkHooks(j)
 	if j.qps <= 0 {
 		j.qps = defaultQPS
 	}
@@ -93,6 +112,8 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 func (b *burner) job(j *burnJob) {
 	// What only says how metrics are indexed, and what a run does anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
+	from, sets := len(b.phases), b.profilesOf(j)
+	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
 	first := len(b.phases)
 	switch j.kind {
 	case "create":
@@ -111,25 +132,48 @@ func (b *burner) job(j *burnJob) {
 			o.ignore("kubeVirtOp")
 		}
 	}
+	if j.last < first {
+		j.last = len(b.phases) - 1
+	}
 	node := b.topOf(first)
 	for _, m := range j.list("measurements") {
 		b.measurement(m, j)
 	}
-	for i, h := range j.list("hooks") {
-		b.item().remark(node, Remark{File: h.src.file, Line: h.src.line(h.node), Field: fmt.Sprintf("%s.hooks[%d]", j.path, i)},
-			"no command is run %s: %s", h.text("when", ""), strings.Join(h.texts("cmd"), " "))
-		h.ignore("background")
+	if len(b.phases) > first {
+		b.profileEach(j, sets, b.phases[first])
+	} else {
+		b.phases = b.phases[:from]
+		first = from
 	}
 	if b.options.OwnCluster && j.kind == "create" && j.flag("preLoadImages", true) {
 		j.item.remark(node, j.at("preLoadImages"), "images are not loaded onto the nodes beforehand")
 	}
+	b.pause(j.name, j.pause)
+	if len(b.phases) > first {
+		b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
+	}
+	removed := -1
+	if j.kind == "create" && len(b.phases) > first && j.flag("gc", false) && !j.has("incrementalLoad") {
+		b.removal(j, map[string]string{jobLabel: j.name}, j.name)
+		removed = len(b.phases) - 1
+	}
+	b.hooks(j, first, removed)
 	j.ignore("preLoadImages", "verifyObjects", "errorOnVerify", "gc", "churnConfig", "watchers", "incrementalLoad", "defaultMissingKeysWithZero",
-		"namespaceLabels", "namespaceAnnotations", "executionMode", "objectDelay", "objectWait", "namespace")
+		"namespaceLabels", "namespaceAnnotations", "executionMode", "objectDelay", "objectWait", "namespace", "hooks")
 	for _, key := range j.unread() {
 		j.item.remark(node, j.at(key), "kube-burner has no such field")
 	}
-	b.pause(j.name, j.pause)
+	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
+
+// burnSpan is the phases of a job, from one number up to another.
+type burnSpan struct {
+	job      string
+	from, to int
+}
+
+// maxObjects is how many objects a load makes.
+const maxObjects = 1_000_000
 
 // topOf is the node before which comments on the phases since first stand; nil: there are none.
 func (d *draft) topOf(first int) (node *yaml.Node) {
@@ -139,69 +183,9 @@ func (d *draft) topOf(first int) (node *yaml.Node) {
 	return nil
 }
 
-// selectors are the label selectors of all jobs, with which labels of kube-burner's own may be asked for.
-func (b *burner) selectors() (all []map[string]string) {
-	for _, j := range b.jobs {
-		for _, o := range j.objects {
-			all = append(all, o.labels, o.sub("waitOptions").strings("labelSelector"))
-		}
-		for _, w := range j.list("watchers") {
-			all = append(all, w.strings("labelSelector"))
-		}
-	}
-	return all
-}
-
-// ownPrefix begins the labels that kube-burner puts onto objects.
-const ownPrefix = "kube-burner.io/"
-
-// ownLabels are the labels of kube-burner that selectors ask for of the objects of a job.
-func (b *burner) ownLabels(j *burnJob, o *burnObject) map[string]string {
-	has := map[string]string{"job": j.name, "index": fmt.Sprint(o.index), "group": fmt.Sprint(o.group)}
-	labels := map[string]string{}
-	for _, asked := range b.selectors() {
-		for key, value := range asked {
-			own, ok := strings.CutPrefix(key, ownPrefix)
-			if ok && has[own] == value && asked[ownPrefix+"job"] == j.name {
-				labels[key] = value
-			}
-		}
-	}
-	if j.flag("gc", false) || o.sub("group").flag("gc", false) {
-		labels[ownPrefix+"job"] = j.name
-	}
-	if o.sub("group").flag("gc", false) {
-		labels[ownPrefix+"group"] = has["group"]
-	}
-	return labels
-}
-
 // values are those that templates of an object are rendered with.
 func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[string]any {
 	values := map[string]any{"Iteration": iteration, "Replica": replica, "JobName": j.name, "UUID": importUUID, "RunID": importUUID}
 	maps.Copy(values, o.vars)
 	return values
-}
-
-// matching are the objects that earlier jobs have made and a selector selects.
-func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
-	for i := range b.made {
-		m := &b.made[i]
-		labels := m.labels
-		switch {
-		case o.kind == "Pod" && m.kind != "Pod":
-			labels = m.pods
-		case m.kind != o.kind || groupOf(m.apiVersion) != groupOf(o.apiVersion):
-			continue
-		}
-		if len(labels) == 0 || !selects(o.labels, labels) {
-			continue
-		}
-		if m.deleted {
-			gone = append(gone, m)
-		} else {
-			live = append(live, m)
-		}
-	}
-	return live, gone
 }

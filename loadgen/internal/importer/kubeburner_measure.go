@@ -2,7 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,32 +12,61 @@ import (
 )
 
 // burnTransitions are the transitions that a measurement of kube-burner is of, by the names of its conditions.
-func burnTransitions(measurement string) (names []string, byCondition map[string]string) {
+func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
+	named := func(names ...string) {
+		for _, name := range names {
+			all = append(all, flow("name", name))
+		}
+	}
 	switch measurement {
 	case "podLatency":
-		return []string{"pod-scheduled", "pod-initialized", "pod-containers-ready", "pod-ready"}, map[string]string{
+		named("pod-scheduled", "pod-initialized", "pod-containers-ready", "pod-ready")
+		return all, map[string]string{
 			"PodScheduled": "pod-scheduled", "Initialized": "pod-initialized", "ContainersReady": "pod-containers-ready", "Ready": "pod-ready",
 		}
 	case "jobLatency":
-		return []string{"job-complete"}, map[string]string{"Complete": "job-complete"}
+		named("job-complete")
+		return all, map[string]string{"Complete": "job-complete"}
 	case "pvcLatency":
-		return []string{"pvc-bound"}, map[string]string{"Bound": "pvc-bound"}
+		named("pvc-bound")
+		return all, map[string]string{"Bound": "pvc-bound"}
+	case "serviceLatency":
+		named("service-endpoints")
+	case "nodeLatency": // of nodes that are added during a job
+		byCondition = map[string]string{}
+		for _, condition := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
+			name := "node-" + nameOf(condition)
+			all = append(all, flow("name", name, "resource", "nodes", "to", "condition="+condition+"=False"))
+			byCondition[condition] = name
+		}
+		all = append(all, flow("name", "node-ready", "resource", "nodes", "to", "ready"))
+		byCondition["Ready"] = "node-ready"
 	}
-	return nil, nil
+	return all, byCondition
 }
 
 // measurement adds a measurement of a job, of all with nil.
 func (b *burner) measurement(f *fields, j *burnJob) {
-	item := b.item()
 	name := f.text("name", "")
 	f.ignore("quantilesIndexer", "timeseriesIndexer")
+	if name == "pprof" {
+		if j == nil { // those of a job are put into its phases
+			b.profiles = append(b.profiles, b.pprof(b.item(), f))
+		}
+		return
+	}
+	item := b.item()
 	transitions, byCondition := burnTransitions(name)
-	if transitions == nil {
+	switch {
+	case name == "serviceLatency":
+		item.remark(nil, f.at("name"), "it is measured until an EndpointSlice of the Service has a ready endpoint, and not until real pods connect to it")
+		f.ignore("svcTimeout")
+	case transitions == nil:
 		item.remark(nil, f.at("name"), "%s is not measured%s", name, instead(name))
-		f.ignore("thresholds", "pprofTargets", "pprofInterval", "pprofDirectory", "nodeAffinity", "svcTimeout")
+		f.ignore("thresholds", "svcTimeout")
 	}
 	for _, t := range transitions {
-		b.transition(flow("name", t))
+		b.transition(t)
 	}
 	for _, t := range f.list("thresholds") {
 		if transitions != nil {
@@ -51,13 +79,8 @@ func (b *burner) measurement(f *fields, j *burnJob) {
 }
 
 func instead(measurement string) string {
-	switch measurement {
-	case "pprof":
-		return ": no profiles are taken"
-	case "serviceLatency", "netpolLatency":
+	if measurement == "netpolLatency" {
 		return ": it is of real pods that connect to each other"
-	case "nodeLatency":
-		return ": the objective nodes-ready is of the nodes before the first phase"
 	}
 	return ""
 }
@@ -120,22 +143,24 @@ func (b *burner) endpoints() {
 		}
 		data, err := userfile.Read(name, userfile.Text)
 		if err != nil {
-			item.remark(nil, at, "cannot read %s: %v", file, err)
+			at.Text = fmt.Sprintf("cannot read %s: %v (a path begins at the configuration's directory)", file, err)
+			b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
 			return
 		}
 		src := &source{file: name}
 		root, err := src.parse(data)
 		switch {
 		case err != nil:
-			item.remark(nil, at, "%v", err)
+			b.src.errs = append(b.src.errs, err)
 		case root != nil:
 			add(name, root)
 		}
 	}
 	for _, f := range b.root.list("metricsEndpoints") {
 		item := b.item()
-		if f.has("indexer") {
-			item.remark(nil, f.at("indexer"), "nothing is indexed: metrics and results are in the run's directory")
+		// What is indexed locally is in the run's directory.
+		if kind := f.sub("indexer").text("type", ""); f.has("indexer") && kind != "local" {
+			item.remark(nil, f.at("indexer"), "nothing is indexed in %s: metrics and results are in the run's directory", or(kind, "another system"))
 		}
 		if url := f.text("endpoint", ""); url != "" {
 			item.remark(nil, f.at("endpoint"), "the run scrapes its components itself; to judge by this Prometheus: loadgen run --kubeconfig FILE --prometheus %s", url)
@@ -161,67 +186,4 @@ func absolute(file string) string {
 		return whole
 	}
 	return file
-}
-
-// alertProfile adds a gate for each alert that fails a run of kube-burner, and a figure for the others.
-func (b *burner) alertProfile(file string, root *yaml.Node) {
-	src := &source{file: file}
-	for i, n := range root.Content {
-		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
-		expr, why := promQL(f.text("expr", ""))
-		severity := f.text("severity", "info")
-		description := f.text("description", "")
-		item := b.item()
-		m := newMapping()
-		first := m.set("name", unique("alert-"+metricsOf(expr), b.gateSet))
-		if description != "" {
-			addComment(first, fmt.Sprintf("%s, %s: %s", path.Base(file), severity, description))
-		}
-		if why == "" {
-			// An alert fires if its expression has a series at any time of a job.
-			count := fmt.Sprintf("(count(%s) or vector(0))", expr)
-			m.set("expr", fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count))
-			why = b.refused(m)
-		}
-		at := f.at("expr")
-		switch {
-		case why != "":
-			item.remark(nil, at, "no gate: %s: %s", why, f.text("expr", ""))
-		case severity == "error" || severity == "critical":
-			m.set("max", "0")
-			if severity == "critical" {
-				addComment(first, "It does not end the run at once, as kube-burner's critical alerts do.")
-			}
-			b.gates = append(b.gates, m)
-		default:
-			m.set("unit", "count")
-			b.compare = append(b.compare, m)
-		}
-	}
-}
-
-// metricProfile adds a figure for each metric of a profile.
-func (b *burner) metricProfile(file string, root *yaml.Node) {
-	src := &source{file: file}
-	for i, n := range root.Content {
-		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
-		name := f.text("metricName", "")
-		expr, why := promQL(f.text("query", ""))
-		item := b.item()
-		m := newMapping()
-		m.set("name", unique(name, b.gateSet))
-		if why == "" {
-			value := fmt.Sprintf("max(%s)", expr)
-			if !f.flag("instant", false) {
-				value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
-			}
-			m.set("expr", value)
-			why = b.refused(m)
-		}
-		if why != "" {
-			item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
-			continue
-		}
-		b.compare = append(b.compare, m)
-	}
 }

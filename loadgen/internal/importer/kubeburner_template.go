@@ -18,10 +18,10 @@ import (
 
 // objectTemplate is an object of a job as a template of a load, with the objects of its first iteration and replica;
 // nil: it cannot be carried over.
-func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) (*mapping, []manifest) {
+func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) *burnTemplate {
 	text, ok := b.readTemplate(o)
 	if !ok {
-		return nil, nil
+		return nil
 	}
 	t := newMapping()
 	vars := maps.Clone(o.vars)
@@ -38,11 +38,11 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) (*map
 	objects, err := render(text, values)
 	if err != nil {
 		b.templateFailed(o, err)
-		return nil, nil
+		return nil
 	}
 	if len(objects) == 0 {
 		o.item.remark(nil, o.at("objectTemplate"), "%s renders no object", o.template)
-		return nil, nil
+		return nil
 	}
 	text, objects = b.fit(t, j, o, text, b.corners(values, iterations, o.replicas), objects)
 	if o.replicas > 1 {
@@ -51,9 +51,17 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) (*map
 	if len(vars) > 0 {
 		t.set("vars", vars)
 	}
-	b.template(t, path.Base(filepath.ToSlash(o.template)), text)
+	made := b.template(t, path.Base(filepath.ToSlash(o.template)), text)
 	b.note(t, j, o, objects, iterations)
-	return t, objects
+	return &burnTemplate{o, t, made, objects}
+}
+
+// burnTemplate is an object of a job as a template.
+type burnTemplate struct {
+	object  *burnObject
+	at      *mapping
+	text    *templateText
+	objects []manifest // of the first iteration and replica
 }
 
 // readTemplate is the text of an object's template with the functions of the configuration, if all that it calls
@@ -66,13 +74,13 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	}
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
-		o.item.remark(nil, o.at("objectTemplate"), "cannot read %s: %v", o.template, err)
+		o.src.fail(o.get("objectTemplate"), o.field("objectTemplate"), "cannot read %s: %v (a path begins at the configuration's directory)", o.template, err)
 		return "", false
 	}
 	text := string(data)
 	unknown, err := unknownFunctions(text, knownFunction)
 	if err != nil {
-		b.templateFailed(o, err)
+		b.src.errs = append(b.src.errs, fmt.Errorf("%s:%s (it is a Go template)", file, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: t:"), "\n", " ")))
 		return "", false
 	}
 	for _, use := range unknown {
@@ -87,11 +95,17 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	return text, true
 }
 
+// templateFailed refuses a template that lacks a value, as kube-burner does, and remarks on others.
 func (b *burner) templateFailed(o *burnObject, err error) {
 	at := Remark{File: filepath.Join(b.dir, o.template)}
 	msg := strings.ReplaceAll(err.Error(), "\n", " ")
 	if e := new(template.Error); errors.As(err, &e) {
 		at.Line, msg = e.Line, e.Msg
+	}
+	if _, lacks, ok := strings.Cut(msg, "there is no value "); ok {
+		at.Text = fmt.Sprintf("there is no value %s (write inputVars: {%s: ...} at %s)", lacks, strings.Trim(lacks, `"`), o.at("").place())
+		b.src.errs = append(b.src.errs, fmt.Errorf("%s", at))
+		return
 	}
 	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
 }
@@ -118,20 +132,26 @@ func namesIn(text string) []string {
 
 // fit puts labels that selectors ask for into a template, and takes selectors of nodes out that simulated ones lack.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
-	if labels := b.ownLabels(j, o); len(labels) > 0 {
-		changed, ok := addLabels(text, values, labels)
-		if !ok {
-			o.item.remark(t.Node, o.at("objectTemplate"), "the labels %s, by which jobs select these objects, cannot be put into the template: write them into it", selector(labels))
-		}
-		text = changed
+	changed, ok := addLabels(text, values, true, b.ownLabels(j, o))
+	switch {
+	case !ok && b.selected(j, o):
+		o.item.remark(t.Node, o.at("objectTemplate"), "kube-burner's labels, by which jobs select these objects, cannot be put into the template: write %s into it", selector(b.ownLabels(j, o)(0)))
+	case !ok:
+		o.item.remark(t.Node, o.at("objectTemplate"), "kube-burner's labels cannot be put into the template")
 	}
+	text = changed
 	if names := foreignSelectors(objects); len(names) > 0 && !b.options.OwnCluster {
 		changed, ok := dropNodeSelectors(text, values, names)
+		names = slices.DeleteFunc(names, func(name string) bool { return ok && name == workerLabel && selectsWorkers(objects) })
 		how := "left out"
 		if !ok {
 			how = "to be taken out of the template by hand: its pods stay Pending"
 		}
-		o.item.remark(t.Node, o.at("objectTemplate"), "nodeSelector %s: simulated nodes have no such label; %s", strings.Join(names, ", "), how)
+		if len(names) > 0 {
+			o.item.remark(t.Node, o.at("objectTemplate"), "nodeSelector %s: simulated nodes have no such label; %s", strings.Join(names, ", "), how)
+		} else {
+			b.workers = true
+		}
 		text = changed
 	}
 	again, err := render(text, values[0])
@@ -142,6 +162,17 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 		text = trimLines(text)
 	}
 	return text, again
+}
+
+// workerLabel is that of the nodes that pods run on, which simulated nodes all are.
+const workerLabel = "node-role.kubernetes.io/worker"
+
+// selectsWorkers reports whether all selectors of workers have the label's usual value: none.
+func selectsWorkers(objects []manifest) bool {
+	return !slices.ContainsFunc(objects, func(m manifest) bool {
+		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
+		return podSpec(m.kind()) != nil && asks && value != ""
+	})
 }
 
 // corners are the values of the first and the last iterations and replicas.

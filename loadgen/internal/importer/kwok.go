@@ -26,6 +26,7 @@ type stages struct {
 	init  span // of init containers
 	stop  span // from a deletion to the end
 	lives []*mapping
+	of    map[string]*stage // by the names of lives
 	// report is the interval of the status reports of nodes.
 	report time.Duration
 	ready  *stage
@@ -35,6 +36,14 @@ type stages struct {
 type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
+
+// orAtOnce is the span, or the least there is.
+func (s span) orAtOnce() span {
+	if s.to == 0 {
+		return span{time.Millisecond, time.Millisecond}
+	}
+	return s
+}
 
 // spread is the span as scenarios write it: median and 99th percentile.
 func (s span) spread() string {
@@ -52,7 +61,7 @@ const defaultNodes = 10
 
 // Kwok imports Stages of KWOK: files, or directories of them.
 func Kwok(paths []string, o Options) (*Result, error) {
-	k := &stages{draft: newDraft(o, "KWOK")}
+	k := &stages{draft: newDraft(o, "KWOK"), of: map[string]*stage{}}
 	for _, path := range paths {
 		if err := k.read(path); err != nil {
 			return nil, err
@@ -130,7 +139,7 @@ func (k *stages) common(l *mapping) {
 	if k.init.to > 0 && !hasKey(l, "init") {
 		l.set("init", flow("runFor", k.init.spread()))
 	}
-	if k.stop.to > 0 {
+	if k.stop.to > 0 && !hasKey(l, "stopAfter") {
 		l.set("stopAfter", k.stop.spread())
 	}
 }
@@ -182,7 +191,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return fmt.Errorf("%s: it is no YAML: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+			return yamlError(file, err, nil)
 		case len(doc.Content) == 0:
 			continue
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,7 +16,12 @@ func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
 	code, _ := strconv.Atoi(lastMatch(exitCode, s.template))
+	narrow := s.narrowness() > 0
 	switch {
+	case s.deletes && s.deleting && narrow:
+		l := k.newLife(s, "stop")
+		l.set("stopAfter", s.delay.orAtOnce().spread())
+		return
 	case s.deletes && s.deleting:
 		k.stop = k.stop.plus(s.delay)
 		return
@@ -25,14 +29,22 @@ func (k *stages) podStage(s *stage) {
 		s.item.remark(nil, s.spec.at(""), "stage %s: pods are deleted by requests, and not by their nodes", s.name)
 		return
 	case phase == "Running" || phase == "Pending" && !inits || phase == "Pending" && strings.Contains(s.template, "podIP"):
-		if k.ready != nil && phase == "Running" && same(k.ready, s) {
+		switch {
+		case k.ready != nil && phase == "Running" && same(k.ready, s):
 			s.item.remark(nil, s.spec.at("weight"), "stage %s: pods start in one way, that of stage %s", s.name, k.ready.name)
+			return
+		case narrow:
+			s.item.remark(nil, s.spec.at("selector"), "stage %s is left out: all pods start in the same time", s.name)
 			return
 		}
 		if phase == "Running" {
 			k.ready = s
 		}
 		k.start = k.start.plus(s.delay)
+		return
+	case phase == "" && inits && narrow:
+		l := k.newLife(s, "init")
+		l.set("init", flow("runFor", s.delay.orAtOnce().spread()))
 		return
 	case phase == "" && inits:
 		k.init = k.init.plus(s.delay)
@@ -54,21 +66,16 @@ func failsInit(template string) bool {
 
 // life adds the pods that end by a stage.
 func (k *stages) life(s *stage, code int, init bool) {
-	l := newMapping()
-	l.set("name", unique(s.name, k.names))
-	if match := s.match(); len(match.Content) > 0 {
-		l.set("match", match)
-	}
-	after := s.delay
-	if after.to == 0 {
-		after = span{time.Millisecond, time.Millisecond} // at once
+	l := k.newLife(s, "end")
+	if s.owner != "Job" || code != 0 {
+		s.item.remark(l.Node, s.templateAt, "stage %s: a pod's restartPolicy decides whether its containers start again; KWOK ends the pod", s.name)
 	}
 	run := l
 	if init {
 		run = newMapping()
 		l.set("init", run)
 	}
-	run.set("runFor", after.spread())
+	run.set("runFor", s.delay.orAtOnce().spread())
 	if code != 0 {
 		run.set("exitCode", code)
 	}
@@ -78,7 +85,19 @@ func (k *stages) life(s *stage, code int, init bool) {
 	if strings.Contains(s.template, "exitCode: {{") || strings.Contains(s.template, "reason: {{") {
 		s.item.remark(l.Node, s.templateAt, "stage %s: exit code and reason are not drawn from the template", s.name)
 	}
+}
+
+// newLife is the life of the pods of a stage, which says how they end, how long they take to stop, or to initialize.
+func (k *stages) newLife(s *stage, role string) *mapping {
+	s.role = role
+	l := newMapping()
+	l.set("name", unique(s.name, k.names))
+	if match := s.match(); len(match.Content) > 0 {
+		l.set("match", match)
+	}
 	k.lives = append(k.lives, l)
+	k.of[phaseName(l)] = s
+	return l
 }
 
 // match is the selection of pods.
@@ -102,25 +121,46 @@ func same(a, b *stage) bool {
 	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
 }
 
-// shares draws the lives of the same pods by the weights of their stages, and puts narrower ones first.
+// shares draws the lives of the same pods by the weights of their stages, and puts narrower ones first: of two that both
+// select a pod the narrower is drawn by its weight, and the wider takes the rest.
 func (k *stages) shares() {
-	ends := map[string]*stage{}
-	for _, s := range k.all {
-		ends[nameOf(s.name)] = s
-	}
-	stageOf := func(l *mapping) *stage { return ends[phaseName(l)] }
+	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })
+	var never []string
 	for _, l := range k.lives {
-		total := 0
+		own := stageOf(l)
+		total, rivals, even := 0, 0, true
 		for _, other := range k.lives {
-			if same(stageOf(l), stageOf(other)) {
-				total += max(1, stageOf(other).weight)
+			if o := stageOf(other); o.role == own.role && o.selectsAll(own) {
+				total += max(0, o.weight)
+				rivals++
+				even = even && o.weight <= 0
 			}
 		}
-		if w := max(1, stageOf(l).weight); w < total {
-			l.set("share", fmt.Sprintf("%.4g%%", 100*float64(w)/float64(total)))
+		share := 1.0
+		switch {
+		case even: // KWOK draws them alike
+			share = 1 / float64(rivals)
+		default:
+			share = float64(max(0, own.weight)) / float64(total)
+		}
+		switch {
+		case share == 0:
+			never = append(never, phaseName(l))
+			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 beside others: KWOK never takes it.", own.name))
+		case share < 1:
+			l.set("share", fmt.Sprintf("%.4g%%", 100*share))
+		}
+		if own.role != "end" && slices.ContainsFunc(k.lives, func(other *mapping) bool { return stageOf(other).role != own.role }) {
+			own.item.remark(l.Node, own.spec.at(""), "stage %s: a pod has one life, and those that a life before this one takes do not have it", own.name)
 		}
 	}
+	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return slices.Contains(never, phaseName(l)) })
+}
+
+// selectsAll reports whether a stage selects every pod that another selects.
+func (s *stage) selectsAll(other *stage) bool {
+	return s.deleting == other.deleting && (s.owner == "" || s.owner == other.owner) && selects(s.labels, other.labels) && selects(s.annotations, other.annotations)
 }
 
 // narrowness orders stages by how much they ask of pods.

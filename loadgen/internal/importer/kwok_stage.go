@@ -24,9 +24,12 @@ type stage struct {
 	templateAt  Remark
 	labels      map[string]string
 	annotations map[string]string
-	owner       string // kind of the pods' owner
-	deleting    bool   // of pods that are being deleted
-	unmatched   []Remark
+	owner       string   // kind of the pods' owner
+	deleting    bool     // of pods that are being deleted
+	unmatched   []Remark // effects
+	unselected  []Remark // parts of the selector
+	role        string   // of its life: end, stop or init
+	untilGrace  bool     // the delay reaches up to the end of a pod's grace period
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -43,10 +46,17 @@ func newStage(f *fields, item *item) *stage {
 		jitter := milliseconds("jitterDurationMilliseconds")
 		s.delay = span{min(s.delay.from, jitter), jitter}
 	}
+	if d.sub("jitterDurationFrom").text("expressionFrom", "") == ".metadata.deletionTimestamp" {
+		s.untilGrace = true
+		s.delay.to = max(s.delay.from, gracePeriod)
+	}
 	s.effects()
 	s.selector()
 	return s
 }
+
+// gracePeriod is that of pods which do not say another.
+const gracePeriod = 30 * time.Second
 
 // effects reads what the stage does.
 func (s *stage) effects() {
@@ -100,7 +110,9 @@ func (s *stage) selector() {
 		own := jqOwn.FindStringSubmatch(key)
 		switch {
 		case e.has("cel"):
-			s.unmatched = append(s.unmatched, e.at("cel"))
+			if !s.celSelector(strings.TrimSpace(e.sub("cel").text("expression", ""))) {
+				s.unselected = append(s.unselected, e.at("cel"))
+			}
 		case own != nil && operator == "In" && len(values) == 1:
 			map[string]map[string]string{"labels": s.labels, "annotations": s.annotations}[own[1]][own[2]] = values[0]
 		case jqOwner.MatchString(key) && operator == "In" && len(values) == 1:
@@ -109,22 +121,47 @@ func (s *stage) selector() {
 			s.deleting = operator == "Exists"
 		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // a kubelet's own order of states
 		default:
-			s.unmatched = append(s.unmatched, jq.at("key"))
+			s.unselected = append(s.unselected, jq.at("key"))
 		}
 	}
 }
 
-// stage adds what a stage says to the nodes.
+// The forms of CEL in which Stages select objects. Those of the status are a kubelet's own order of states.
+var (
+	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
+	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
+)
+
+// celSelector reads an expression of a selector, and reports whether it can.
+func (s *stage) celSelector(text string) bool {
+	own := celOwn.FindStringSubmatch(text)
+	switch {
+	case text == "has(self.metadata.deletionTimestamp)":
+		s.deleting = true
+	case text == "!has(self.metadata.deletionTimestamp)", text == "!has(self.metadata.finalizers)", celStatus.MatchString(text):
+	case own != nil:
+		map[string]map[string]string{"labels": s.labels, "annotations": s.annotations}[own[1]][own[2]] = own[3]
+	default:
+		return false
+	}
+	return true
+}
+
+// stage adds what a stage says to the nodes. One that selects objects by what no life can is left out.
 func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
-	case s.kind == "Node":
-		k.nodeStage(s, node)
-	case s.kind == "Pod":
-		k.podStage(s)
-	default:
+	case s.kind != "Node" && s.kind != "Pod":
 		s.item.remark(nil, s.spec.at(""), "stage %s: only nodes and pods are simulated, no %s", s.name, or(s.kind, "resource"))
 		return
+	case len(s.unselected) > 0:
+		at := s.unselected[0]
+		s.item.remark(nil, at, "stage %s is left out: this %s of its selector has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
+		return
+	case s.kind == "Node":
+		k.nodeStage(s, node)
+	default:
+		k.podStage(s)
 	}
 	s.rest(nil)
 }
@@ -132,19 +169,23 @@ func (k *stages) stage(s *stage) {
 // rest remarks on what a stage has that nodes and pods do not take.
 func (s *stage) rest(node *yaml.Node) {
 	d := s.spec.sub("delay")
-	for _, key := range []string{"durationFrom", "jitterDurationFrom"} {
-		if d.has(key) {
-			s.item.remark(node, d.at(key), "stage %s: no object has a delay of its own; all have that of the stage", s.name)
-			break
-		}
+	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
+	ownWeight := s.spec.has("weightFrom")
+	switch {
+	case ownDelay && ownWeight:
+		s.item.remark(node, d.at(""), "stage %s: no object has a delay or a weight of its own, by annotations; all have those of the stage", s.name)
+	case ownDelay:
+		s.item.remark(node, d.at(""), "stage %s: no object has a delay of its own, by annotations; all have that of the stage", s.name)
+	case ownWeight:
+		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: no object has a weight of its own, by annotations", s.name)
 	}
-	if s.spec.has("weightFrom") {
-		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: no object has a weight of its own", s.name)
+	if s.untilGrace {
+		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: pods are taken to have a grace period of %s", s.name, gracePeriod)
 	}
 	for _, at := range s.unmatched {
 		s.item.remark(node, at, "stage %s: its %s has no equivalent", s.name, at.Field[strings.LastIndexByte(at.Field, '.')+1:])
 	}
-	s.spec.ignore("immediateNextStage", "weight", "next", "steps", "selector", "resourceRef", "delay")
+	s.spec.ignore("immediateNextStage", "weight", "weightFrom", "next", "steps", "selector", "resourceRef", "delay")
 	for _, key := range s.spec.unread() {
 		s.item.remark(node, s.spec.at(key), "stage %s: its %s has no equivalent", s.name, key)
 	}
@@ -154,7 +195,7 @@ func (s *stage) rest(node *yaml.Node) {
 func (k *stages) nodeStage(s *stage, node *yaml.Node) {
 	failing := strings.Contains(s.template, `status: "False"`)
 	switch {
-	case failing || len(s.labels) > 0:
+	case failing || s.narrowness() > 0:
 		s.item.remark(nil, s.spec.at(""), "stage %s: nodes fail by a fault of a phase: faults: [{kind: nodeFailure, fraction: 0.1}]", s.name)
 	case s.delay.to >= time.Second:
 		k.report = (s.delay.from + s.delay.to) / 2

@@ -30,6 +30,17 @@ func promQL(text string) (expr, why string) {
 	return expr, ""
 }
 
+// The label that tells API servers apart on OpenShift, and the job of an API server in a Prometheus of a cluster.
+var (
+	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
+	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
+)
+
+// ownLabelsOf is an expression with the job by which a run records API servers.
+func ownLabelsOf(expr string) string {
+	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
+}
+
 var window = strings.NewReplacer("$window", "1m", "$hours", "1")
 
 // selectorsOf are what an expression reads, nil if it is none.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,12 +25,33 @@ type source struct {
 func (s *source) parse(text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: it is no YAML: %s", s.file, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, yamlError(s.file, err, s.lines)
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
 	return doc.Content[0], nil
+}
+
+// yamlLine is the form of the parser's errors.
+var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
+
+// yamlError is the parser's error with its line in the file; lines are as a source has them.
+func yamlError(file string, err error, lines []int) error {
+	r := Remark{File: file, Text: err.Error()}
+	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
+		r.Line, _ = strconv.Atoi(m[1])
+		r.Text = m[2]
+	}
+	if lines != nil && r.Line > 0 {
+		at := lines[min(r.Line, len(lines))-1]
+		for before := min(r.Line, len(lines)) - 1; at == 0 && before > 0; before-- {
+			at = lines[before-1]
+		}
+		r.Line = at
+	}
+	r.Text = "it is no YAML: " + r.Text + " (look for a bracket or a quote that is not closed, a wrong indentation, or a file that is cut off)"
+	return fmt.Errorf("%s", r)
 }
 
 func (s *source) line(n *yaml.Node) int {
@@ -160,6 +182,7 @@ func (f *fields) integer(key string, otherwise int) int {
 	v := f.number(key, float64(otherwise))
 	if v != float64(int(v)) {
 		f.src.fail(f.get(key), f.field(key), "%v is no whole number", v)
+		return otherwise
 	}
 	return int(v)
 }

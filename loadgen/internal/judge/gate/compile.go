@@ -108,6 +108,10 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	default:
 		c.objective, c.known = Objective{Name: "expr", Expr: g.Expr}, alerting.Known(s.Record.Drop)
 	}
+	if g.Together && c.objective.Expr == "" {
+		return fail("together", "leave it out", "objective %s is measured in each phase by itself", c.objective.Name)
+	}
+	c.objective.Spans = c.objective.Spans || g.Together
 	bound, field := g.Max, "max"
 	c.op = "<="
 	if bound == nil {

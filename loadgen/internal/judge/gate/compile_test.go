@@ -39,6 +39,7 @@ func TestCompileErrors(t *testing.T) {
 		"objective: phase-duration, min: 31s, over: [calm]":                             `min: phase "calm" lasts 30s (at most 30s, or a longer phase)`,
 		"objective: watch-lost, max: 0.5":                                               `max: 0.5 is no whole number, and watch-lost is a count (write 0 or 1)`,
 		"expr: 'max(a) / 0', max: 1":                                                    "expr: it divides by 0 (leave the division out)",
+		"objective: request-latency, together: true, max: 1s":                           "together: objective request-latency is measured in each phase by itself (leave it out)",
 		"objective: wal-fsync, load: patch, max: 1s":                                    "load: objective wal-fsync is not about a load",
 	} {
 		_, err := Compile(parse(t, "{name: g, "+gate+"}"))

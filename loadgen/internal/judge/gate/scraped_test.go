@@ -105,6 +105,9 @@ func TestScrapedObjectives(t *testing.T) {
 		{"objective: generator-cpu, max: 20%", result.Pass, 1. / 6, ""},
 		{`expr: 'sum(round(increase(apiserver_request_total{code="200"}[$window])))', max: 100, over: [calm]`, result.Pass, 100, "calm"},
 		{`expr: 'max(process_open_fds)', max: 41`, result.Fail, 42, "worst of 3"},
+		{`expr: 'sum(round(increase(apiserver_request_total{code="429"}[$window])))', max: 8, over: [storm, recovery]`, result.Pass, 7, "worst of 2: storm"},
+		{`expr: 'sum(round(increase(apiserver_request_total{code="429"}[$window])))', max: 8, over: [storm, recovery], together: true`, result.Fail, 9, "storm to recovery"},
+		{"objective: mutating-latency, max: 1s, together: true", result.Pass, 0.78, "calm to recovery, POST pods"},
 	} {
 		g := judged(t, "{name: g, "+c.gate+"}", a, m)
 		expect(t, c.gate, g, c.verdict, c.value, c.detail)

@@ -1,0 +1,127 @@
+package importer
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// selectorOf reads a label selector that asks for equality.
+func (c *cl2) selectorOf(m call) map[string]string {
+	text := m.text("labelSelector", "")
+	all := map[string]string{}
+	s, err := labels.Parse(text)
+	if err != nil {
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "all objects count: %q is no label selector", text)
+		return nil
+	}
+	requirements, _ := s.Requirements()
+	for _, r := range requirements {
+		if values := r.Values().List(); len(values) == 1 && (r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals || r.Operator() == selection.In) {
+			all[r.Key()] = values[0]
+			continue
+		}
+		m.item.remark(c.lastPhase(), m.at("labelSelector"), "objects without %q count too", r.String())
+	}
+	return all
+}
+
+func (c *cl2) conditionsOf(m call, resource, test string) []string {
+	return []string{allOf(resource, c.selectorOf(m), test)}
+}
+
+// controlled is the condition that the pods of all controllers of a kind run, and those of deleted ones are gone.
+func (c *cl2) controlled(m call) []string {
+	kind := m.text("kind", "")
+	resource := resourceOf(m.text("apiVersion", ""), kind)
+	of := c.selectorOf(m)
+	test := readyTest(kind)
+	if kind == "Job" {
+		test = "(has(o.status.ready) ? o.status.ready : 0) + (has(o.status.succeeded) ? o.status.succeeded : 0) >= o.spec.parallelism"
+	}
+	if test == "" || !celName.MatchString(resource) {
+		m.item.remark(c.lastPhase(), m.at("kind"), "the pods of a %s are not waited for", kind)
+		return nil
+	}
+	left := 0
+	for key, made := range c.made {
+		if made.kind == kind && selects(of, made.labels) {
+			left += c.replicas[key]
+		}
+	}
+	if left > 0 {
+		return []string{allOf(resource, of, test)}
+	}
+	gone := []string{noneOf(resource, of)}
+	for key, made := range c.made {
+		if made.kind == kind && c.replicas[key] == 0 && len(of) > 0 && selects(of, made.pods) {
+			return append(gone, noneOf("pods", of))
+		}
+	}
+	return gone
+}
+
+// counted is the condition that at least so many objects hold a test, or that there are none.
+func (c *cl2) counted(m call, resource, test, key string) []string {
+	want := int(m.number(key, 0))
+	of := c.selectorOf(m)
+	if want == 0 {
+		return []string{noneOf(resource, of)}
+	}
+	for _, label := range sortedKeys(of) {
+		test += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
+	}
+	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
+}
+
+// generic is the condition that so many objects have one of some conditions, or that there are so many.
+func (c *cl2) generic(m call) []string {
+	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
+	switch {
+	case !celName.MatchString(resource):
+		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: %s is no name that CEL reads", resource)
+		return nil
+	case isCustom(resource) && !c.options.OwnCluster:
+		m.item.remark(c.lastPhase(), m.at("objectResource"), "not waited for: a bundled control plane has no %s", resource)
+		return nil
+	}
+	var succeeded, failed []string
+	for _, key := range []string{"successfulConditions", "failedConditions"} {
+		for _, one := range m.param(key).texts(key) {
+			kind, status, _ := strings.Cut(one, "=")
+			test := strings.Replace(conditionTest(kind, status), "o.status", "status", 1)
+			if key == "failedConditions" {
+				failed = append(failed, test)
+				continue
+			}
+			succeeded = append(succeeded, test)
+		}
+	}
+	own := ""
+	of := c.selectorOf(m)
+	for _, label := range sortedKeys(of) {
+		own += fmt.Sprintf(` && metadata.labels[%q] == %q`, label, of[label])
+	}
+	count := func(tests []string) string {
+		where := "(" + strings.Join(tests, " || ") + ")" + own
+		if len(tests) == 0 {
+			where = strings.TrimPrefix(own, " && ")
+		}
+		if where == "" {
+			return fmt.Sprintf("count(%s)", resource)
+		}
+		return fmt.Sprintf("count(%s where %s)", resource, where)
+	}
+	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount", 0)))}
+	if len(failed) > 0 {
+		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount", 0))))
+	}
+	for _, f := range []*fields{m.own, m.fields, m.start} {
+		if f != nil {
+			f.ignore("objectGroup", "objectVersion", "objectResource", "namespaceRange", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
+		}
+	}
+	return waits
+}

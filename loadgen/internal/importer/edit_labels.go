@@ -1,0 +1,150 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+)
+
+// addLabels puts labels into every object of a template, and into the templates of pods; their values may be templates.
+// labels gives those of a document. With inherit, the templates of pods get the object's own labels too.
+func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
+	inherited := map[int][]string{} // keys, by document
+	return edit(text, values, func(lines []string, m manifest, document int) []string {
+		entries := map[string]string{}
+		for key, value := range labels(document) {
+			entries[key] = strconv.Quote(value)
+		}
+		for n, path := range labelPaths(m) {
+			if n > 0 && inherit {
+				own := ownLabelTexts(lines, m)
+				maps.Copy(own, entries)
+				entries = own
+				inherited[document] = slices.Collect(maps.Keys(own))
+			}
+			if lack := without(entries, m.at(path...)); len(lack) > 0 {
+				lines = addEntries(lines, path, lack)
+			}
+		}
+		return lines
+	}, func(m manifest, document int, values map[string]any) {
+		for n, path := range labelPaths(m) {
+			at := m
+			for _, key := range path {
+				if _, ok := asMap(at[key]); !ok {
+					at[key] = map[string]any{}
+				}
+				at = at.at(key)
+			}
+			for key, value := range labels(document) {
+				if _, own := at[key]; !own {
+					at[key] = filled(value, values)
+				}
+			}
+			for key, value := range m.at("metadata", "labels") {
+				if _, own := at[key]; n > 0 && !own && slices.Contains(inherited[document], key) {
+					at[key] = value
+				}
+			}
+		}
+	})
+}
+
+// ownLabelTexts are the labels of an object as they are written, those that are on lines of their own.
+func ownLabelTexts(lines []string, m manifest) map[string]string {
+	own := map[string]string{}
+	from, end, indent := 0, len(lines), -1
+	for _, key := range []string{"metadata", "labels"} {
+		at, child := find(lines, from, end, indent, key)
+		if at < 0 {
+			return own
+		}
+		from, end, indent = at+1, blockEnd(lines, at), child
+	}
+	for _, line := range lines[from:end] {
+		key := keyLine.FindStringSubmatch(line)
+		if key == nil {
+			continue
+		}
+		name := strings.Trim(key[2], `"'`)
+		if _, is := m.at("metadata", "labels")[name]; is {
+			own[name] = strings.TrimSpace(key[3])
+		}
+	}
+	return own
+}
+
+// labelPaths are where an object has labels: its own, and those of its pods.
+func labelPaths(m manifest) [][]string {
+	all := [][]string{{"metadata", "labels"}}
+	switch m.kind() {
+	case "Deployment", "ReplicaSet", "DaemonSet", "StatefulSet":
+		all = append(all, []string{"spec", "template", "metadata", "labels"})
+	}
+	return all
+}
+
+// filled is the text of a template with its values.
+func filled(text string, values map[string]any) string {
+	if t, err := template.ParseValue(text); err == nil {
+		if v, err := t.Value(values, 1, 1); err == nil {
+			return fmt.Sprint(v)
+		}
+	}
+	return text
+}
+
+// without are the entries whose keys a mapping does not have.
+func without(entries map[string]string, m manifest) map[string]string {
+	all := maps.Clone(entries)
+	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
+	return all
+}
+
+// dropNodeSelectors takes the selectors of nodes by these labels out of a template.
+func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
+	return edit(text, values, func(lines []string, m manifest, _ int) []string {
+		at := podSpec(m.kind())
+		if at == nil {
+			return lines
+		}
+		return dropEntries(lines, append(at, "nodeSelector"), names)
+	}, func(m manifest, _ int, _ map[string]any) {
+		at := podSpec(m.kind())
+		if at == nil {
+			return
+		}
+		spec := m.at(at...)
+		selector := spec.at("nodeSelector")
+		maps.DeleteFunc(selector, func(key string, _ any) bool { return slices.Contains(names, key) })
+		if selector != nil && len(selector) == 0 {
+			delete(spec, "nodeSelector")
+		}
+	})
+}
+
+// nodeLabels are labels of all simulated nodes.
+func nodeLabels() []string {
+	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+}
+
+// foreignSelectors are the labels by which pods of objects select nodes and that simulated nodes do not have.
+func foreignSelectors(all []manifest) (names []string) {
+	for _, m := range all {
+		at := podSpec(m.kind())
+		if at == nil {
+			continue
+		}
+		for key := range m.at(append(at, "nodeSelector")...) {
+			if !slices.Contains(nodeLabels(), key) && !slices.Contains(names, key) {
+				names = append(names, key)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,140 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// alertProfile adds a gate for each alert that fails a run of kube-burner, and a figure for the others. An alert fires
+// if its expression has a series at any time of a job (pkg/alerting/alert_manager.go).
+func (b *burner) alertProfile(file string, root *yaml.Node) {
+	src := &source{file: file}
+	if root.Kind != yaml.SequenceNode {
+		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no alert profile: it is no list")
+		return
+	}
+	for i, n := range root.Content {
+		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
+		b.alert(f, b.item())
+	}
+	b.src.errs = append(b.src.errs, src.errs...)
+}
+
+func (b *burner) alert(f *fields, item *item) {
+	text := f.text("expr", "")
+	expr, why := b.promQL(text)
+	severity, description := f.text("severity", "info"), f.text("description", "")
+	for _, key := range f.unread() {
+		item.remark(nil, f.at(key), "kube-burner has no such field")
+	}
+	judged := severity == "error" || severity == "critical"
+	if !judged && severity != "info" && severity != "warning" {
+		item.remark(nil, f.at("severity"), "kube-burner has no severity %q, and takes it for info", severity)
+	}
+	base := unique("alert-"+metricsOf(expr), b.gateSet)
+	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
+	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
+	// An expression over the time of a job is judged in each job's phases together, others in all.
+	spans := []burnSpan{{}}
+	if judged && strings.Contains(expr, "$window") {
+		spans = slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
+	}
+	for n, span := range spans {
+		m := newMapping()
+		name := base
+		if n > 0 {
+			name = unique(withSuffix(base, span.job), b.gateSet)
+		}
+		first := m.set("name", name)
+		if description != "" {
+			addComment(first, fmt.Sprintf("%s, %s: %s", path.Base(f.src.file), severity, description))
+		}
+		m.set("expr", whole)
+		if why == "" {
+			why = b.refused(m)
+		}
+		switch {
+		case why != "":
+			item.remark(nil, f.at("expr"), "no gate: %s: %s", why, text)
+			return
+		case judged:
+			m.set("max", "0")
+			b.together(m, span)
+			b.gates = append(b.gates, m)
+		default:
+			m.set("unit", "count")
+			b.compare = append(b.compare, m)
+		}
+	}
+}
+
+// together restricts a gate to phases as one window; without any it is over each of all.
+func (d *draft) together(gate *mapping, span burnSpan) {
+	if span.to-span.from < 1 {
+		return
+	}
+	if span.to-span.from < len(d.phases) {
+		var over []string
+		for _, p := range d.phases[span.from:span.to] {
+			over = append(over, phaseName(p))
+		}
+		gate.set("over", over)
+	}
+	if span.to-span.from > 1 {
+		gate.set("together", true)
+	}
+}
+
+// promQL is an expression of a profile. why says what it has that the import does not know.
+func (b *burner) promQL(text string) (expr, why string) {
+	expr, why = promQL(text)
+	if !b.options.OwnCluster {
+		expr = ownLabelsOf(expr)
+	}
+	b.elapsed = b.elapsed || strings.Contains(expr, "$window")
+	return expr, why
+}
+
+// metricProfile adds a figure for each metric of a profile.
+func (b *burner) metricProfile(file string, root *yaml.Node) {
+	src := &source{file: file}
+	if root.Kind != yaml.SequenceNode {
+		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no metrics profile: it is no list")
+		return
+	}
+	for i, n := range root.Content {
+		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
+		name := f.text("metricName", "")
+		expr, why := b.promQL(f.text("query", ""))
+		item := b.item()
+		m := newMapping()
+		m.set("name", unique(name, b.gateSet))
+		instant := f.flag("instant", false)
+		if why == "" {
+			value := fmt.Sprintf("max(%s)", expr)
+			if !instant {
+				value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
+			}
+			m.set("expr", value)
+			why = b.refused(m)
+		}
+		switch {
+		case why != "":
+			item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
+		case instant && f.flag("captureStart", false):
+			item.remark(nil, f.at("captureStart"), "the figure %s is of the end of a phase; its value at the start is in the archive alone", name)
+			fallthrough
+		default:
+			b.compare = append(b.compare, m)
+		}
+		f.ignore("captureStart")
+		for _, key := range f.unread() {
+			item.remark(nil, f.at(key), "kube-burner has no such field")
+		}
+	}
+	b.src.errs = append(b.src.errs, src.errs...)
+}

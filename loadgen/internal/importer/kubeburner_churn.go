@@ -1,0 +1,292 @@
+package importer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// burnMade is the objects of one load of a job.
+type burnMade struct {
+	templates              []*burnTemplate
+	iterations, namespaces int
+}
+
+// burnChurn is what a job says of churn.
+type burnChurn struct {
+	*fields
+	cycles, percent              int
+	duration, delay, deleteDelay time.Duration
+	objects                      bool // mode objects, else namespaces
+}
+
+// churns reports whether kube-burner churns the job's objects.
+func (j *burnJob) churns() bool {
+	c := j.sub("churnConfig")
+	return c.integer("cycles", 0) > 0 || c.duration("duration", 0) > 0
+}
+
+// maxCycles is how many cycles of churn become phases of their own.
+const maxCycles = 10
+
+// churn adds the deletions and creations by which a job's objects are replaced (pkg/burner/create.go): of each template
+// the oldest, or all of some namespaces.
+func (b *burner) churn(j *burnJob) {
+	if !j.churns() {
+		return
+	}
+	f := j.sub("churnConfig")
+	mode := f.text("mode", "namespaces")
+	c := burnChurn{
+		fields: f, cycles: f.integer("cycles", 0), percent: f.integer("percent", 0), duration: f.duration("duration", 0),
+		delay: f.duration("delay", 0), deleteDelay: f.duration("deleteDelay", 0), objects: mode == "objects",
+	}
+	item := b.item()
+	last := b.lastPhase()
+	spread := slices.ContainsFunc(j.made, func(m burnMade) bool { return m.namespaces > 0 })
+	switch {
+	case mode != "objects" && mode != "namespaces":
+		item.remark(last, c.at("mode"), "no churn: kube-burner knows the modes namespaces and objects, and does nothing in mode %q", mode)
+	case j.has("incrementalLoad"):
+		addComment(last, "kube-burner finds nothing to churn: the last step has removed its objects.")
+	case !c.objects && !spread && j.inNamespaces:
+		addComment(last, "kube-burner skips the churn: the job has no namespaces.")
+	case !c.objects && (!j.inNamespaces || j.perNamespace > 1):
+		item.remark(last, c.at("mode"), "no churn: kube-burner deletes namespaces of several iterations here and makes others again than were in them")
+	case c.cycles > 0 && c.cycles <= maxCycles:
+		b.cycles(j, c, item)
+	default:
+		b.repeats(j, c, item)
+	}
+	for _, key := range c.unread() {
+		item.remark(last, c.at(key), "kube-burner has no such field")
+	}
+}
+
+// again is the action that makes the missing objects of a job anew.
+func (b *burner) again(j *burnJob, m burnMade) *mapping {
+	a := newMapping()
+	a.set("kind", "create")
+	a.set("onlyMissing", true)
+	a.set("rate", perSecond(j.qps))
+	if m.iterations > 1 {
+		a.set("iterations", m.iterations)
+	}
+	if m.namespaces > 1 {
+		a.set("namespaces", m.namespaces)
+	}
+	a.set("vars", flow("JobName", j.name))
+	if b.options.OwnCluster {
+		a.set("placement", "none")
+	}
+	var templates []*mapping
+	for _, t := range m.templates {
+		n := newMapping()
+		for i := 0; i < len(t.at.Content); i += 2 {
+			if key := t.at.Content[i].Value; key == "replicas" || key == "vars" {
+				n.set(key, t.at.Content[i+1])
+			}
+		}
+		b.template(n, t.text.file, t.text.text)
+		templates = append(templates, n)
+	}
+	a.set("templates", templates)
+	return a
+}
+
+// labelled is objects of one resource that a selector selects.
+type labelled struct {
+	resource string
+	selector labelRange
+	count    int
+}
+
+// cycles adds a phase for each deletion and each creation of the churn's cycles.
+func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
+	first := len(b.phases)
+	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
+	waits := j.waits
+	if !c.objects && (!j.wait || b.wait) {
+		waits = nil
+	}
+	for n := range c.cycles {
+		churned := j.oldest(c, n)
+		if !c.objects {
+			churned = j.ofNamespaces(c, random)
+		}
+		name := withSuffix(nameOf(j.name), fmt.Sprintf("churn-%d", n+1))
+		p := b.phase(name)
+		var actions []*mapping
+		var gone []string
+		count := 0
+		for _, l := range churned {
+			a := newMapping()
+			a.set("kind", "delete")
+			a.set("target", flow("resource", l.resource, "labelSelector", l.selector.text()))
+			if c.objects {
+				a.set("propagation", "Foreground")
+			}
+			a.set("rate", perSecond(j.qps))
+			actions = append(actions, a)
+			count += l.count
+			if celName.MatchString(l.resource) {
+				gone = append(gone, fmt.Sprintf("count(%s where %s) == 0", l.resource, l.selector.test()))
+			} else if n == 0 {
+				item.remark(p.Node, c.at(""), "the deletions of %s are not waited for: it is no name that CEL reads", l.resource)
+			}
+		}
+		p.set("actions", actions)
+		if !c.objects && j.hasPods() {
+			gone = append(gone, fmt.Sprintf("count(pods where %s) == 0", churned[0].selector.test()))
+		}
+		endOfDeletion(p, gone, true, b.timeout+atRate(count, j.qps))
+		b.pause(name, c.deleteDelay)
+		p = b.phase(withSuffix(name, "again"))
+		actions = nil
+		for _, m := range j.made {
+			if slices.ContainsFunc(m.templates, func(t *burnTemplate) bool { return !c.objects || t.object.churns() }) {
+				actions = append(actions, b.again(j, m))
+			}
+		}
+		p.set("actions", actions)
+		endOfDeletion(p, slices.Compact(slices.Sorted(slices.Values(waits))), true, j.within+atRate(count, j.qps))
+		b.pause(withSuffix(name, "delay"), c.delay)
+	}
+	j.churned = len(b.phases) - 1
+	if !c.objects {
+		item.remark(b.topOf(first), c.at(""), "the objects in %d of the namespaces are deleted and made again in each cycle, those that the import has drawn; the namespaces stay",
+			max(1, c.percent*j.iterations/100))
+	}
+	if c.duration > 0 {
+		item.remark(b.topOf(first), c.at("duration"), "the cycles go on after %s", c.duration)
+	}
+}
+
+// churns reports whether churn takes objects of the template.
+func (o *burnObject) churns() bool { return o.flag("churn", true) }
+
+// oldest are the objects that a cycle of churn deletes: as many percent of each template's as it says, in the order in
+// which they were made.
+func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
+	for _, m := range j.made {
+		for _, t := range m.templates {
+			total := t.object.replicas * m.iterations
+			n := min(total, max(1, c.percent*total/100))
+			if !t.object.churns() {
+				continue
+			}
+			for document, object := range t.objects {
+				of := map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
+				from := cycle * n % total
+				for left := n; left > 0; from = 0 {
+					part := min(left, total-from)
+					for _, r := range rangesOf(from, part, t.object.replicas, t.object.repeat) {
+						r.labels = of
+						all = append(all, labelled{resourceOf(object.apiVersion(), object.kind()), r, part})
+					}
+					left -= part
+				}
+			}
+		}
+	}
+	return all
+}
+
+// ofNamespaces are the objects that go with the namespaces that a cycle of churn deletes.
+func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
+	n := min(j.iterations, max(1, c.percent*j.iterations/100))
+	from := random.IntN(j.iterations - n + 1)
+	r := labelRange{labels: map[string]string{jobLabel: j.name}, from: from, to: from + n - 1}
+	for _, m := range j.made {
+		for _, t := range m.templates {
+			if m.iterations == 1 && from > 0 { // made once, for the first iteration
+				continue
+			}
+			for _, object := range t.objects {
+				resource := resourceOf(object.apiVersion(), object.kind())
+				if !slices.ContainsFunc(all, func(l labelled) bool { return l.resource == resource }) {
+					all = append(all, labelled{resource, r, n * t.object.replicas})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// hasPods reports whether objects of the job have pods with their labels.
+func (j *burnJob) hasPods() bool {
+	for _, m := range j.made {
+		for _, t := range m.templates {
+			if slices.ContainsFunc(t.objects, func(o manifest) bool { return len(labelPaths(o)) > 1 }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// repeats adds a phase in which a share of the objects is deleted and made again, again and again.
+func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
+	count := 0
+	p := b.phase(withSuffix(nameOf(j.name), "churn"))
+	var deletions, creations []*mapping
+	var resources []string
+	for _, m := range j.made {
+		for _, t := range m.templates {
+			if c.objects && !t.object.churns() {
+				continue
+			}
+			total := t.object.replicas * m.iterations * len(t.objects)
+			count += max(1, c.percent*total/100)
+			for document, object := range t.objects {
+				of := map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}
+				resource := resourceOf(object.apiVersion(), object.kind())
+				a := newMapping()
+				a.set("kind", "delete")
+				a.set("target", flow("resource", resource, "labelSelector", selector(of), "share", fmt.Sprintf("%d%%", min(100, max(1, c.percent)))))
+				if c.objects {
+					a.set("propagation", "Foreground")
+				}
+				a.set("rate", perSecond(j.qps))
+				deletions = append(deletions, a)
+				resources = append(resources, resource)
+			}
+		}
+		creations = append(creations, b.again(j, m))
+	}
+	takes := atRate(count, j.qps)
+	after := max(time.Second, takes+c.deleteDelay).Round(time.Second)
+	every := max(time.Second, after+takes+c.delay).Round(time.Second)
+	lasts := c.duration
+	if lasts == 0 {
+		lasts = time.Duration(c.cycles) * every
+	}
+	for _, a := range deletions {
+		a.set("every", scenario.Duration(every).String())
+	}
+	for _, a := range creations {
+		a.set("after", scenario.Duration(after).String())
+		a.set("every", scenario.Duration(every).String())
+	}
+	p.set("for", length(max(lasts, after+every+time.Second)))
+	p.set("actions", append(deletions, creations...))
+	what := fmt.Sprintf("%d%% of the %s, drawn anew each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
+	how := "the oldest"
+	if !c.objects {
+		how = "whole namespaces"
+	}
+	item.remark(p.Node, c.at(""), "each %s %s are deleted, and what is missing is made %s later; kube-burner takes %s, and waits in between until they are gone and ready",
+		scenario.Duration(every), what, scenario.Duration(after), how)
+	end := b.phase(withSuffix(nameOf(j.name), "churn-end"))
+	creations = nil
+	for _, m := range j.made {
+		creations = append(creations, b.again(j, m))
+	}
+	end.set("actions", creations)
+	endOfDeletion(end, slices.Compact(slices.Sorted(slices.Values(j.waits))), true, j.within+takes)
+	j.churned = len(b.phases) - 1
+}

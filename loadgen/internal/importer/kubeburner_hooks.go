@@ -1,0 +1,123 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// hookTimes are the points of a job at which kube-burner takes hooks.
+func hookTimes() []string {
+	return []string{
+		"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
+	}
+}
+
+// checkHooks refuses hooks that kube-burner refuses.
+func (b *burner) checkHooks(j *burnJob) {
+	for _, h := range j.list("hooks") {
+		when := h.text("when", "")
+		if !slices.Contains(hookTimes(), when) {
+			b.src.fail(h.get("when"), h.field("when"), "kube-burner has no hooks %q (%s)", when, strings.Join(hookTimes(), ", "))
+		}
+		if len(h.texts("cmd")) == 0 {
+			b.src.fail(h.node, h.field("cmd"), "a hook without a command (write cmd: [sh, -c, ...])")
+		}
+	}
+}
+
+// hooks puts the hooks of a job, whose phases are those from the first on, before and after its phases: background
+// ones first, as kube-burner starts them. removed is the phase that removes its objects, -1 for none.
+func (b *burner) hooks(j *burnJob, first, removed int) {
+	var all []*fields
+	for _, background := range []bool{true, false} {
+		for _, h := range j.list("hooks") {
+			if h.flag("background", false) == background {
+				all = append(all, h)
+			}
+		}
+	}
+	for _, h := range all {
+		b.hook(j, h, b.item(), first, removed)
+	}
+}
+
+func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
+	when := h.text("when", "")
+	for _, key := range h.unread() {
+		if key != "cmd" && key != "background" {
+			item.remark(b.topOf(first), h.at(key), "kube-burner has no such field")
+		}
+	}
+	never := func(why string) {
+		addComment(b.phases[first].Node, fmt.Sprintf("Hook %s of job %s: %s.", when, j.name, why))
+	}
+	if len(b.phases) == first {
+		item.remark(b.lastPhase(), h.at(""), "no command is run %s: the job has no phase here: %s", when, strings.Join(h.texts("cmd"), " "))
+		return
+	}
+	phase, side := first, "before"
+	switch when {
+	case "beforeJobExecution":
+	case "afterJobExecution":
+		phase, side = j.last, "after"
+	case "beforeChurn":
+		never("kube-burner knows it and does not run it")
+		return
+	case "afterChurn":
+		if j.kind != "create" || !j.churns() || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
+			never("kube-burner runs it after a churn of mode objects alone")
+			return
+		}
+		phase, side = j.churned, "after"
+	case "beforeCleanup":
+		phase, side = max(j.last, j.churned), "after"
+	case "afterCleanup":
+		switch {
+		case removed >= 0:
+			phase, side = removed, "after"
+		case b.root.sub("global").flag("gc", false) && b.root.sub("global").flag("gcMetrics", false):
+			item.remark(b.topOf(first), h.at(""), "no command is run once everything is removed: %s", strings.Join(h.texts("cmd"), " "))
+			return
+		default:
+			never("kube-burner runs it only where a job has gc, or all have gcMetrics")
+			return
+		}
+	case "beforeGC", "afterGC": // of what earlier runs left behind, before the first job
+		if j.kind != "create" || !j.flag("cleanup", true) {
+			never("kube-burner runs it at its start, for jobs that create and clean up")
+			return
+		}
+		phase = 0
+	case "onEachIteration":
+		if j.iterations > 1 || j.kind != "create" || j.has("incrementalLoad") {
+			item.remark(b.topOf(first), h.at(""), "no command is run at each of the %d iterations: %s", j.iterations, strings.Join(h.texts("cmd"), " "))
+			return
+		}
+	}
+	b.addHook(b.phases[phase], side, b.command(h, item, b.phases[phase]))
+}
+
+// command is a hook. One in the background leaves the group of processes that ends with it.
+func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
+	run := h.texts("cmd")
+	m := newMapping()
+	if h.flag("background", false) {
+		item.remark(phase.Node, h.at("background"), "%s goes on beside the job; how it ends is not judged", strings.Join(run, " "))
+		run = append([]string{"sh", "-c", `setsid "$@" > /dev/null 2>&1 & sleep 1`, "sh"}, run...)
+	}
+	m.set("run", run)
+	m.set("within", length(b.timeout))
+	return m
+}
+
+// addHook puts a command behind those of a side of a phase.
+func (b *burner) addHook(phase *mapping, side string, command *mapping) {
+	for i := 0; i < len(phase.Content); i += 2 {
+		if phase.Content[i].Value == side {
+			phase.Content[i+1].Content = append(phase.Content[i+1].Content, command.Node)
+			return
+		}
+	}
+	phase.set(side, []*mapping{command})
+}

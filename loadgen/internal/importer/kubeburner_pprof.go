@@ -1,0 +1,156 @@
+package importer
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// burnProfiles is a measurement pprof: profiles of components, each interval.
+type burnProfiles struct {
+	item     *item
+	at       Remark
+	all      []burnProfile
+	interval time.Duration
+	told     bool // when they are taken
+}
+
+type burnProfile struct {
+	component, kind string
+	lasts           time.Duration // of CPU time
+}
+
+// pprof reads a measurement of profiles.
+func (b *burner) pprof(item *item, f *fields) *burnProfiles {
+	p := &burnProfiles{item: item, at: f.at("name"), interval: f.duration("pprofInterval", 0)}
+	f.ignore("pprofDirectory", "nodeAffinity", "thresholds")
+	for _, t := range f.list("pprofTargets") {
+		one, why := profileOf(t)
+		t.ignore("name", "bearerToken", "certFile", "keyFile", "cert", "key", "unixSocketPath")
+		if why != "" {
+			item.remark(nil, t.at(""), "no profile %s: %s", t.text("name", ""), why)
+			continue
+		}
+		if !slices.Contains(p.all, one) {
+			p.all = append(p.all, one)
+		}
+		for _, key := range t.unread() {
+			item.remark(nil, t.at(key), "kube-burner has no such field")
+		}
+	}
+	return p
+}
+
+// profileOf is the profile that a target is of; why says why there is none.
+func profileOf(t *fields) (p burnProfile, why string) {
+	at, err := url.Parse(t.text("url", ""))
+	if err != nil {
+		return p, "its url cannot be read"
+	}
+	words := []string{t.text("namespace", "")}
+	for _, value := range t.strings("labelSelector") {
+		words = append(words, value)
+	}
+	if !t.has("labelSelector") {
+		return p, "there are no processes of a kubelet or a container runtime on simulated nodes"
+	}
+	for _, component := range []string{"kube-apiserver", "etcd", "kube-scheduler", "kube-controller-manager"} {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, component) }) {
+			p.component = component
+			break
+		}
+	}
+	if p.component == "" {
+		return p, "its pods are no component of a control plane"
+	}
+	_, name := path.Split(strings.TrimSuffix(at.Path, "/"))
+	p.kind = name
+	switch {
+	case name == "profile":
+		p.kind, p.lasts = "cpu", 30*time.Second
+		if n, err := strconv.Atoi(at.Query().Get("seconds")); err == nil && n > 0 {
+			p.lasts = time.Duration(n) * time.Second
+		}
+	case name == "mutex" && p.component != "etcd", name == "block" && (p.component == "etcd" || p.component == "kube-apiserver"):
+		return p, p.component + " has no profile " + name + " as it is started here"
+	case !slices.Contains([]string{"heap", "goroutine", "allocs", "mutex", "block"}, name):
+		return p, "there are no profiles " + name
+	}
+	return p, ""
+}
+
+// maxProfiles is how many profiles of one kind a job has.
+const maxProfiles = 20
+
+// profilesOf are the profiles of a job: those of all, and its own.
+func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
+	sets := slices.Clone(b.profiles)
+	for _, m := range j.list("measurements") {
+		if m.text("name", "") == "pprof" {
+			sets = append(sets, b.pprof(b.item(), m))
+		}
+	}
+	return slices.DeleteFunc(sets, func(set *burnProfiles) bool { return len(set.all) == 0 })
+}
+
+// profilePhase adds a phase in which profiles are taken: kube-burner takes them before a job begins, and when it is over.
+func (b *burner) profilePhase(name string, sets []*burnProfiles) {
+	var profiles []*mapping
+	lasts := time.Duration(0)
+	free := map[string]time.Duration{} // from when on a component has no CPU profile
+	for _, set := range sets {
+		for _, p := range set.all {
+			profiles = append(profiles, p.at(0, free))
+			lasts = max(lasts, free[p.component])
+		}
+	}
+	if len(profiles) > 0 {
+		p := b.phase(name)
+		p.set("for", length(lasts+time.Second))
+		p.set("profiles", profiles)
+	}
+}
+
+// at is the profile from a time on, or later where the component has another CPU profile until then.
+func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
+	m := flow("component", p.component, "kind", p.kind)
+	if p.lasts > 0 {
+		after = max(after, free[p.component])
+		free[p.component] = after + p.lasts + time.Second
+	}
+	if after > 0 {
+		m.set("after", scenario.Duration(after).String())
+	}
+	if p.lasts > 0 {
+		m.set("for", scenario.Duration(p.lasts).String())
+	}
+	return m
+}
+
+// profileEach puts the profiles of each interval into the phase in which a job begins, while objects are made.
+func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
+	var profiles []*mapping
+	free := map[string]time.Duration{}
+	for _, set := range sets {
+		if set.interval <= 0 {
+			continue
+		}
+		for n := 1; n < maxProfiles && time.Duration(n)*set.interval < j.takes; n++ {
+			for _, p := range set.all {
+				profiles = append(profiles, p.at(time.Duration(n)*set.interval, free))
+			}
+		}
+		if !set.told {
+			set.told = true
+			set.item.remark(phase.Node, set.at, "profiles are taken each %s while objects are made, before and after a job, and not while it waits", scenario.Duration(set.interval))
+		}
+	}
+	if len(profiles) > 0 {
+		phase.set("profiles", profiles)
+	}
+}

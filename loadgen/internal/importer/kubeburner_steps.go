@@ -1,0 +1,105 @@
+package importer
+
+import (
+	"math"
+	"strings"
+)
+
+// maxSteps is how many steps of an incremental load become phases.
+const maxSteps = 50
+
+// steps adds the phases of a job that is made anew with more and more iterations, and removed after each
+// (pkg/burner/incremental.go).
+func (b *burner) steps(j *burnJob, f *fields) {
+	whole := j.iterations
+	ends := b.stepEnds(j, f)
+	if len(ends) > maxSteps {
+		j.item.remark(b.lastPhase(), f.at(""), "job %s: its first %d steps", j.name, maxSteps)
+		ends = ends[:maxSteps]
+	}
+	for n, end := range ends {
+		b.quiet = n > 0
+		j.iterations = end
+		before := len(b.phases)
+		b.createObjects(j)
+		if len(b.phases) == before {
+			break
+		}
+		b.healthCheck(j, f)
+		b.removal(j, map[string]string{jobLabel: j.name}, j.name)
+		b.pause(withSuffix(nameOf(j.name), "step"), f.duration("stepDelay", 0))
+	}
+	b.quiet = false
+	j.iterations = whole
+	for _, key := range f.unread() {
+		j.item.remark(b.lastPhase(), f.at(key), "kube-burner has no such field")
+	}
+}
+
+// healthCheck runs the script after the last phase so far.
+func (b *burner) healthCheck(j *burnJob, f *fields) {
+	script := f.text("healthCheckScript", "")
+	switch {
+	case script == "":
+	case strings.Contains(script, "://"):
+		j.item.remark(b.lastPhase(), f.at("healthCheckScript"), "%s is not downloaded: save it, and name the file", script)
+	default:
+		m := newMapping()
+		m.set("run", append([]string{"sh"}, strings.Fields(script)...))
+		m.set("within", length(b.timeout))
+		b.addHook(b.phases[len(b.phases)-1], "after", m)
+	}
+}
+
+// stepEnds are the numbers of iterations of the steps.
+func (b *burner) stepEnds(j *burnJob, f *fields) []int {
+	start, total := f.integer("startIterations", 0), f.integer("totalIterations", 0)
+	if start <= 0 {
+		start = j.iterations
+	}
+	total = max(total, start)
+	if total > maxObjects {
+		b.src.fail(f.get("totalIterations"), f.field("totalIterations"), "%d iterations (a load makes at most %d objects)", total, maxObjects)
+		return nil
+	}
+	pattern := f.sub("pattern")
+	linear, exponential := pattern.sub("linear"), pattern.sub("exponential")
+	if pattern.text("type", "linear") == "exponential" {
+		return exponentialEnds(start, total, exponential.number("base", 0), exponential.integer("maxIncrease", 0), exponential.integer("warmupSteps", 0))
+	}
+	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
+}
+
+// linearEnds go up by a step, or in at least so many steps.
+func linearEnds(start, total, step, least int) []int {
+	step = max(1, step)
+	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
+		step = max(1, (total-start+least-1)/least)
+	}
+	ends := []int{start}
+	for last := start; last < total && len(ends) <= maxSteps; {
+		last = min(total, last+step)
+		ends = append(ends, last)
+	}
+	return ends
+}
+
+// exponentialEnds go up by the start in the first steps, then by powers of the base times the start.
+func exponentialEnds(start, total int, base float64, most, warmup int) []int {
+	if base <= 0 {
+		base = 2
+	}
+	ends := []int{start}
+	for last, n := start, 2; last < total && len(ends) <= maxSteps; n++ {
+		increase := start
+		if warmup <= 0 || n > warmup {
+			increase = max(1, int(min(math.Pow(base, float64(n-max(0, warmup))), float64(total)))*start)
+			if most > 0 {
+				increase = min(increase, most)
+			}
+		}
+		last = min(total, last+increase)
+		ends = append(ends, last)
+	}
+	return ends
+}
