@@ -77,7 +77,11 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 			return err
 		}
 		kept := "kept"
-		if lost := own.differences(all); len(lost) > 0 {
+		switch lost := own.differences(all); {
+		case len(lost) == 0:
+		case len(lost) <= own.remarks: // each has its line
+			kept = fmt.Sprintf("kept, but for %d with a remark", len(lost))
+		default:
 			kept = fmt.Sprintf("%d differ", len(lost))
 			wrong = append(wrong, lost...)
 		}

@@ -49,6 +49,8 @@ func operand(v any) string {
 
 func toFloat(v any) (float64, error) {
 	switch n := v.(type) {
+	case nil:
+		return 0, fmt.Errorf("a value is missing (add --set NAME=VALUE, or --testoverrides FILE)")
 	case symbol:
 		if n.drawn {
 			return 0, nil // its expression counts

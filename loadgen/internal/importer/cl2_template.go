@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/stormglass/stormglass/internal/userfile"
 )
 
 // cl2Templates renders files below the directory of a test.
@@ -21,7 +23,7 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	name := path.Clean(strings.TrimPrefix(file, "/"))
 	data, err := fs.ReadFile(t.files, name)
 	if err != nil {
-		return "", "", fmt.Errorf("%s: cannot read it: %w", file, err)
+		return "", "", fmt.Errorf("%s: cannot read it: %w", file, userfile.Cause(err))
 	}
 	parsed, err := template.New(name).Funcs(cl2Functions(t.files)).Parse(string(data))
 	if err != nil {

@@ -78,6 +78,11 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 
 // generic is the condition that so many objects have one of some conditions, or that there are so many.
 func (c *cl2) generic(m call) []string {
+	for _, f := range []*fields{m.own, m.fields, m.start} {
+		if f != nil {
+			f.ignore("objectGroup", "objectVersion", "objectResource", "namespaceRange", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
+		}
+	}
 	resource := strings.TrimSuffix(m.text("objectResource", "")+"."+m.text("objectGroup", ""), ".")
 	switch {
 	case !celName.MatchString(resource):
@@ -117,11 +122,6 @@ func (c *cl2) generic(m call) []string {
 	waits := []string{fmt.Sprintf("%s >= %d", count(append(succeeded, failed...)), int(m.number("minDesiredObjectCount", 0)))}
 	if len(failed) > 0 {
 		waits = append(waits, fmt.Sprintf("%s <= %d", count(failed), int(m.number("maxFailedObjectCount", 0))))
-	}
-	for _, f := range []*fields{m.own, m.fields, m.start} {
-		if f != nil {
-			f.ignore("objectGroup", "objectVersion", "objectResource", "namespaceRange", "successfulConditions", "failedConditions", "minDesiredObjectCount", "maxFailedObjectCount")
-		}
 	}
 	return waits
 }

@@ -65,7 +65,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 		file = filepath.Join(file, "config.yaml")
 	}
 	c := &cl2{
-		draft: newDraft(o, "ClusterLoader2"), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file))},
+		draft: newDraft(o, file), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file))},
 		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
 		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
 	}
@@ -186,7 +186,7 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 		src := &source{file: filepath.Join(filepath.Dir(c.src.file), file), fold: true}
 		root, err := c.load(src, file, values)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", m.at("path").place(), err)
 		}
 		inner, err := c.flatten(src.fieldsOf(root, "").list("steps"), depth+1)
 		if err != nil {

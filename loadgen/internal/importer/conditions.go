@@ -71,9 +71,12 @@ func jqTest(path, want string) string {
 	return ""
 }
 
-// allOf is the condition that a test holds for each object of a resource with these labels.
-func allOf(resource string, labels map[string]string, test string) string {
+// allOf is the condition that a test holds for each object of a resource with these labels, and with others present.
+func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
+	for _, key := range present {
+		others = append(others, fmt.Sprintf(`!(%q in o.metadata.labels)`, key))
+	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		others = append(others, fmt.Sprintf(`!(%q in o.metadata.labels) || o.metadata.labels[%q] != %q`, key, key, labels[key]))
 	}
@@ -81,7 +84,7 @@ func allOf(resource string, labels map[string]string, test string) string {
 		if strings.Contains(test, "||") || strings.Contains(test, "&&") {
 			test = "(" + test + ")"
 		}
-		test = strings.Join(append(others, test), " || ")
+		test = "!has(o.metadata.labels) || " + strings.Join(append(others, test), " || ")
 	}
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }

@@ -4,7 +4,9 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -67,13 +69,14 @@ func (r Remark) place() string {
 // draft is a scenario that is being written.
 type draft struct {
 	options Options
-	tool    string
+	file    string   // the configuration
 	head    []string // of the comment at the top
 
 	name, description string
 	nodes, record     *mapping
 	namespaceLabels   map[string]string
 	transitions       []*mapping
+	objects           []*mapping
 	phases, gates     []*mapping
 	compare           []*mapping
 	top               []string // comments before the phases
@@ -86,8 +89,8 @@ type draft struct {
 	quiet   bool // what is written now was remarked on before
 }
 
-func newDraft(o Options, tool string) *draft {
-	return &draft{options: o, tool: tool, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
+func newDraft(o Options, file string) *draft {
+	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
 // templateText is a template in the scenario, or a file beside it.
@@ -159,7 +162,7 @@ func (d *draft) finish() (*Result, error) {
 		return nil, err
 	}
 	if _, err := scenario.Parse(d.name+".yaml", inline, nil); err != nil {
-		return nil, fmt.Errorf("what it becomes is no valid scenario:\n%w", err)
+		return nil, d.invalid(err)
 	}
 	r := &Result{Name: d.name, Scenario: inline, Items: len(d.items), Remarks: d.remarks}
 	for _, i := range d.items {
@@ -183,6 +186,16 @@ func (d *draft) finish() (*Result, error) {
 	}
 	r.Scenario, err = d.write()
 	return r, err
+}
+
+// invalid is the errors of the scenario, a line each, with the configuration in place of the scenario's own file.
+func (d *draft) invalid(err error) error {
+	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
+	var errs []error
+	for _, line := range strings.Split(err.Error(), "\n") {
+		errs = append(errs, fmt.Errorf("%s: no valid scenario comes of it: %s", d.file, place.ReplaceAllString(line, "")))
+	}
+	return errors.Join(errs...)
 }
 
 func uniqueFile(name string, taken map[string]bool) string {
@@ -215,6 +228,9 @@ func (d *draft) write() ([]byte, error) {
 	}
 	if len(d.namespaceLabels) > 0 {
 		m.set("namespaceLabels", d.namespaceLabels)
+	}
+	if len(d.objects) > 0 {
+		m.set("objects", d.objects)
 	}
 	if len(d.transitions) > 0 {
 		m.set("transitions", d.transitions)

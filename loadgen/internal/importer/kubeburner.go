@@ -29,6 +29,7 @@ type burner struct {
 	demand    need
 	spans     []burnSpan      // the phases of each job
 	profiles  []*burnProfiles // of all jobs
+	custom    []string        // groups of custom resources that jobs make
 	workers   bool            // a selector of workers was left out
 	elapsed   bool            // an expression has the time of a job
 }
@@ -66,7 +67,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 		return nil, err
 	}
 	o.Values = values
-	b := &burner{draft: newDraft(o, "kube-burner"), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
+	b := &burner{draft: newDraft(o, file), src: &source{file: file}, dir: filepath.Dir(file), timeout: defaultTimeout}
 	if text != string(data) {
 		b.src.lines = alignLines(string(data), text)
 	}
@@ -129,6 +130,7 @@ func (b *burner) convert(name string) (*Result, error) {
 	if err := errors.Join(b.src.errs...); err != nil {
 		return nil, err
 	}
+	b.custom = b.customGroups()
 	for _, j := range b.jobs {
 		b.job(j)
 	}

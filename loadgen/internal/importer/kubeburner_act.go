@@ -138,7 +138,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
 		if test := readyTest(o.kind); o.wait && test != "" && celName.MatchString(resource) {
-			waits = append(waits, allOf(resource, nil, test))
+			waits = append(waits, allOf(resource, nil, test, ownOf(o.kind)...))
 		}
 	}
 	slices.Sort(waits)

@@ -91,7 +91,7 @@ func (d *draft) together(gate *mapping, span burnSpan) {
 
 // promQL is an expression of a profile. why says what it has that the import does not know.
 func (b *burner) promQL(text string) (expr, why string) {
-	expr, why = promQL(text)
+	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {
 		expr = ownLabelsOf(expr)
 	}

@@ -24,9 +24,9 @@ type burnChurn struct {
 	objects                      bool // mode objects, else namespaces
 }
 
-// churns reports whether kube-burner churns the job's objects.
-func (j *burnJob) churns() bool {
-	c := j.sub("churnConfig")
+// churns reports whether kube-burner churns a job's objects.
+func churns(job *fields) bool {
+	c := job.sub("churnConfig")
 	return c.integer("cycles", 0) > 0 || c.duration("duration", 0) > 0
 }
 
@@ -36,7 +36,7 @@ const maxCycles = 10
 // churn adds the deletions and creations by which a job's objects are replaced (pkg/burner/create.go): of each template
 // the oldest, or all of some namespaces.
 func (b *burner) churn(j *burnJob) {
-	if !j.churns() {
+	if !j.churn {
 		return
 	}
 	f := j.sub("churnConfig")

@@ -67,7 +67,9 @@ func (b *burner) createJob(j *burnJob) {
 		}
 	}
 	if len(b.phases) == first {
-		j.item.remark(nil, j.at(""), "job %s: none of its objects can be made", j.name)
+		if !j.defines {
+			j.item.remark(nil, j.at(""), "job %s: none of its objects can be made", j.name)
+		}
 		return
 	}
 	j.last = len(b.phases) - 1
@@ -142,7 +144,7 @@ func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 	perIteration, spread := 0, false
 	for _, o := range batch.objects {
 		t := b.objectTemplate(j, o, batch.iterations)
-		if t == nil {
+		if t == nil || b.definition(j, t, batch.iterations) {
 			continue
 		}
 		templates = append(templates, t.at)

@@ -65,7 +65,7 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 		never("kube-burner knows it and does not run it")
 		return
 	case "afterChurn":
-		if j.kind != "create" || !j.churns() || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
+		if j.kind != "create" || !j.churn || j.sub("churnConfig").text("mode", "namespaces") != "objects" {
 			never("kube-burner runs it after a churn of mode objects alone")
 			return
 		}

@@ -21,6 +21,8 @@ type burnJob struct {
 	qps             float64
 	burst           int
 	wait, podWait   bool
+	churn           bool
+	defines         bool // definitions of it are made before the first phase
 	within          time.Duration
 	delay, pause    time.Duration
 	waitForDeletion bool
@@ -63,7 +65,7 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 		inNamespaces: f.flag("namespacedIterations", true), qps: f.number("qps", 0), burst: f.integer("burst", 0),
 		wait: f.flag("waitWhenFinished", true), podWait: f.flag("podWait", false),
 		within: f.duration("maxWaitTimeout", b.timeout), delay: f.duration("jobIterationDelay", 0), pause: f.duration("jobPause", 0),
-		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1,
+		waitForDeletion: f.flag("waitForDeletion", true), item: b.item(), last: -1, churned: -1, churn: churns(f),
 	}
 	switch {
 	case j.name == "":

@@ -56,7 +56,7 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 
 // selected reports whether selectors, churn or a removal ask for the labels of kube-burner's on the objects of a job.
 func (b *burner) selected(j *burnJob, o *burnObject) bool {
-	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churns() {
+	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churn {
 		return true
 	}
 	return slices.ContainsFunc(b.selectors(), func(asked map[string]string) bool {

@@ -61,7 +61,7 @@ const defaultNodes = 10
 
 // Kwok imports Stages of KWOK: files, or directories of them.
 func Kwok(paths []string, o Options) (*Result, error) {
-	k := &stages{draft: newDraft(o, "KWOK"), of: map[string]*stage{}}
+	k := &stages{draft: newDraft(o, strings.Join(paths, ", ")), of: map[string]*stage{}}
 	for _, path := range paths {
 		if err := k.read(path); err != nil {
 			return nil, err

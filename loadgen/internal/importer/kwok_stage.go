@@ -40,7 +40,14 @@ func newStage(f *fields, item *item) *stage {
 	ref.ignore("apiGroup")
 	s.weight = spec.integer("weight", 0)
 	d := spec.sub("delay")
-	milliseconds := func(key string) time.Duration { return time.Duration(d.number(key, 0) * float64(time.Millisecond)) }
+	milliseconds := func(key string) time.Duration {
+		v := d.number(key, 0)
+		if most := float64(maxLength / time.Millisecond); v < 0 || v > most {
+			f.src.fail(d.get(key), d.field(key), "%g is no delay (from 0 to %.0f, which are 24h)", v, most)
+			return 0
+		}
+		return time.Duration(v * float64(time.Millisecond))
+	}
 	s.delay = span{milliseconds("durationMilliseconds"), milliseconds("durationMilliseconds")}
 	if d.has("jitterDurationMilliseconds") {
 		jitter := milliseconds("jitterDurationMilliseconds")

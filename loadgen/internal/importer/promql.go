@@ -15,17 +15,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// otherValue is a value in an expression that is none of kube-burner's own.
+var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
+
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
 // promQL is an expression of kube-burner with the phase in the place of the time that a job took. why says what it
 // has that the import does not know.
-func promQL(text string) (expr, why string) {
+func promQL(text string, values map[string]any) (expr, why string) {
+	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
+		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
+			return fmt.Sprint(v)
+		}
+		return action
+	})
 	expr = strings.Join(strings.Fields(elapsed.ReplaceAllString(text, "$$window")), " ")
 	switch {
 	case expr == "":
 		return "", "there is no expression"
 	case strings.Contains(expr, "{{"):
-		return expr, "it is a template of more than elapsed"
+		return expr, "it is a template that lacks a value (add --set NAME=VALUE)"
 	}
 	return expr, ""
 }

@@ -1,8 +1,8 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,27 +33,6 @@ func (s *source) parse(text []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// yamlLine is the form of the parser's errors.
-var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
-
-// yamlError is the parser's error with its line in the file; lines are as a source has them.
-func yamlError(file string, err error, lines []int) error {
-	r := Remark{File: file, Text: err.Error()}
-	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
-		r.Line, _ = strconv.Atoi(m[1])
-		r.Text = m[2]
-	}
-	if lines != nil && r.Line > 0 {
-		at := lines[min(r.Line, len(lines))-1]
-		for before := min(r.Line, len(lines)) - 1; at == 0 && before > 0; before-- {
-			at = lines[before-1]
-		}
-		r.Line = at
-	}
-	r.Text = "it is no YAML: " + r.Text + " (look for a bracket or a quote that is not closed, a wrong indentation, or a file that is cut off)"
-	return fmt.Errorf("%s", r)
-}
-
 func (s *source) line(n *yaml.Node) int {
 	switch {
 	case n == nil:
@@ -68,7 +47,9 @@ func (s *source) line(n *yaml.Node) int {
 
 func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	r := Remark{File: s.file, Line: s.line(n), Field: path, Text: fmt.Sprintf(format, args...)}
-	s.errs = append(s.errs, fmt.Errorf("%s", r))
+	if text := r.String(); !slices.ContainsFunc(s.errs, func(err error) bool { return err.Error() == text }) {
+		s.errs = append(s.errs, errors.New(text))
+	}
 }
 
 // fields are those of a mapping, of which the ones that were read are known.
@@ -86,7 +67,7 @@ func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	}
 	if n != nil && n.Kind != yaml.MappingNode {
 		if n.Tag != "!!null" {
-			s.fail(n, path, "it is no mapping of fields")
+			s.fail(n, path, "it is no mapping of fields (write NAME: VALUE lines)")
 		}
 		n = nil
 	}
@@ -159,7 +140,7 @@ func (f *fields) text(key, otherwise string) string {
 	case n == nil:
 		return otherwise
 	case n.Kind != yaml.ScalarNode:
-		f.src.fail(n, f.field(key), "it is no text")
+		f.src.fail(n, f.field(key), "it is no text (write one value)")
 		return otherwise
 	}
 	return n.Value
@@ -172,7 +153,7 @@ func (f *fields) number(key string, otherwise float64) float64 {
 	}
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil || n.Kind != yaml.ScalarNode {
-		f.src.fail(n, f.field(key), "%q is no number", n.Value)
+		f.src.fail(n, f.field(key), "%q is no number (write digits, as 50)", n.Value)
 		return otherwise
 	}
 	return v
@@ -181,7 +162,7 @@ func (f *fields) number(key string, otherwise float64) float64 {
 func (f *fields) integer(key string, otherwise int) int {
 	v := f.number(key, float64(otherwise))
 	if v != float64(int(v)) {
-		f.src.fail(f.get(key), f.field(key), "%v is no whole number", v)
+		f.src.fail(f.get(key), f.field(key), "%v is no whole number (write digits, as 50)", v)
 		return otherwise
 	}
 	return int(v)
@@ -194,7 +175,7 @@ func (f *fields) flag(key string, otherwise bool) bool {
 	}
 	v, err := strconv.ParseBool(strings.ToLower(n.Value))
 	if err != nil || n.Kind != yaml.ScalarNode {
-		f.src.fail(n, f.field(key), "%q is neither true nor false", n.Value)
+		f.src.fail(n, f.field(key), "%q is neither true nor false (write true or false)", n.Value)
 		return otherwise
 	}
 	return v
@@ -207,7 +188,11 @@ func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
 	}
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || v < 0 {
-		f.src.fail(n, f.field(key), "%q is no duration as 30s", n.Value)
+		f.src.fail(n, f.field(key), "%q is no duration (write it as 30s or 5m)", n.Value)
+		return otherwise
+	}
+	if v > maxLength && !strings.Contains(strings.ToLower(key), "timeout") {
+		f.src.fail(n, f.field(key), "%s is longer than any phase (at most 24h)", n.Value)
 		return otherwise
 	}
 	return v
@@ -220,7 +205,7 @@ func (f *fields) items(key string) []*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		f.src.fail(n, f.field(key), "it is no list")
+		f.src.fail(n, f.field(key), "it is no list (write lines that begin with -)")
 		return nil
 	}
 	return n.Content
@@ -229,7 +214,12 @@ func (f *fields) items(key string) []*yaml.Node {
 // list are the mappings of a list.
 func (f *fields) list(key string) (all []*fields) {
 	for i, n := range f.items(key) {
-		all = append(all, f.src.fieldsOf(n, fmt.Sprintf("%s[%d]", f.field(key), i)))
+		path := fmt.Sprintf("%s[%d]", f.field(key), i)
+		if of := f.src.fieldsOf(n, path); of.node != nil {
+			all = append(all, of)
+		} else if n.Tag == "!!null" {
+			f.src.fail(n, path, "it is empty (write its fields, or leave it out)")
+		}
 	}
 	return all
 }
@@ -276,50 +266,4 @@ func (f *fields) values(key string) map[string]any {
 		return map[string]any{}
 	}
 	return all
-}
-
-// alignLines finds the line of a template for each line of what it renders, 0 where it is not known:
-// lines stay in order, and an action may give anything.
-func alignLines(templateText, rendered string) []int {
-	from := strings.Split(templateText, "\n")
-	to := strings.Split(rendered, "\n")
-	lines := make([]int, len(to))
-	next := 0
-	for i, line := range to {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		at := slices.IndexFunc(from[min(next, len(from)):], func(t string) bool { return mayRender(t, line) })
-		if at < 0 { // of a loop, perhaps
-			if at = slices.IndexFunc(from, func(t string) bool { return mayRender(t, line) }); at < 0 {
-				continue
-			}
-			lines[i] = at + 1
-			continue
-		}
-		lines[i], next = next+at+1, next+at+1
-	}
-	return lines
-}
-
-// mayRender reports whether a template's line may become a line: its texts between actions are in it, in order.
-func mayRender(templateLine, line string) bool {
-	if !strings.Contains(templateLine, "{{") {
-		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)
-	}
-	texts := false
-	for i, part := range strings.Split(templateLine, "{{") {
-		if i > 0 {
-			_, part, _ = strings.Cut(part, "}}")
-		}
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		at := strings.Index(line, part)
-		if at < 0 {
-			return false
-		}
-		texts, line = true, line[at+len(part):]
-	}
-	return texts
 }

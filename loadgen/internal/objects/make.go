@@ -74,18 +74,19 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass makes the definitions of custom resources, or all else.
+// pass makes the definitions of custom resources, or all else. The rate is that of requests: what is there takes none.
 func (m *making) pass(ctx context.Context, definitions bool) error {
-	return each(ctx, m.all.Len(), float64(m.action.Rate), func(ctx context.Context, i int) error {
-		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
-			return nil
-		}
-		o, err := m.at(i)
+	missing, err := m.missing(definitions)
+	if err != nil {
+		return err
+	}
+	return each(ctx, len(missing), float64(m.action.Rate), func(ctx context.Context, i int) error {
+		o, err := m.at(missing[i])
 		if err != nil {
 			return err
 		}
 		r, err := ResourceOf(m.mapper, o)
-		if err != nil || m.present[r.Path(m.namespaceOf(o), o.Name)] {
+		if err != nil {
 			return err
 		}
 		if definitions && !m.defines(o.Name) {
@@ -97,6 +98,30 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 		m.made.Add(1)
 		return nil
 	})
+}
+
+// missing are the numbers of the definitions, or of all other objects, that are not there.
+func (m *making) missing(definitions bool) (all []int, err error) {
+	for i := range m.all.Len() {
+		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
+			continue
+		}
+		if m.present != nil {
+			o, err := m.at(i)
+			if err != nil {
+				return nil, err
+			}
+			r, err := ResourceOf(m.mapper, o)
+			if err != nil {
+				return nil, err
+			}
+			if m.present[r.Path(m.namespaceOf(o), o.Name)] {
+				continue
+			}
+		}
+		all = append(all, i)
+	}
+	return all, nil
 }
 
 // defines notes a definition, and reports whether it is the first of that name.

@@ -1,0 +1,91 @@
+package importer
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// cl2Bundle is the template of objects of a bundle, from an index on.
+type cl2Bundle struct {
+	text            *templateText
+	documents       []string // their basenames
+	first, replicas int
+	labelled        bool
+}
+
+// The labels by which objects of a bundle are selected.
+const (
+	bundleLabel      = "imported.bundle"
+	bundleIndexLabel = "imported.index"
+)
+
+// label puts the labels into the template.
+func (b *cl2Bundle) label() bool {
+	if b.labelled {
+		return true
+	}
+	var values []map[string]any
+	for i := range min(b.replicas, maxIndexes) {
+		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import"})
+	}
+	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import"})
+	b.text.text, b.labelled = addLabels(b.text.text, values, false, func(document int) map[string]string {
+		basename := b.documents[min(document, len(b.documents)-1)]
+		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}
+	})
+	return b.labelled
+}
+
+// Bounds of the names of a deletion: of those that are written where labels would do, and of all.
+const (
+	fewNames = 10
+	maxNamed = 2000
+)
+
+// labelled puts labels into the objects of a phase, and returns the selector of those from an index on.
+func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
+	for _, b := range c.madeBy[key] {
+		if !b.label() {
+			return "", false
+		}
+	}
+	labelSelector = bundleLabel + "=" + nameOf(key.basename)
+	if from > 0 {
+		labelSelector += fmt.Sprintf(",%s>%d", bundleIndexLabel, from-1)
+	}
+	return labelSelector, len(c.madeBy[key]) > 0
+}
+
+// deletions are the actions that delete the objects of a phase that are too many, by their names.
+func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
+	for i := len(p.keys) - 1; i >= 0; i-- {
+		key := p.keys[i]
+		made, ok := c.made[key]
+		if !ok {
+			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no step before it makes any, so there are none to delete", key.basename)
+			continue
+		}
+		target := flow("resource", resourceOf(made.apiVersion, made.kind))
+		a := newMapping()
+		a.set("kind", "delete")
+		a.set("target", target)
+		all = append(all, a)
+		p.objects[i].ignore("templateFillMap")
+		if p.have-p.want > fewNames {
+			if selected, ok := c.labelled(key, p.want); ok {
+				target.set("labelSelector", selected)
+				continue
+			}
+		}
+		if n := p.have - p.want; n > maxNamed {
+			p.item.remark(c.lastPhase(), p.at("replicasPerNamespace"), "the first %d of %d objects %s are deleted", maxNamed, n, key.basename)
+		}
+		names := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for n := p.want; n < min(p.have, p.want+maxNamed); n++ {
+			names.Content = append(names.Content, toNode(fmt.Sprintf("%s-%d", key.basename, n)))
+		}
+		target.set("names", names)
+	}
+	return all
+}

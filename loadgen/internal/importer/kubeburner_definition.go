@@ -1,0 +1,56 @@
+package importer
+
+import (
+	"path/filepath"
+	"slices"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+)
+
+const definitionKind = "CustomResourceDefinition"
+
+// customGroups are the groups of the custom resources that jobs make.
+func (b *burner) customGroups() (groups []string) {
+	for _, j := range b.jobs {
+		if j.kind != "create" {
+			continue
+		}
+		for _, o := range j.objects {
+			data, err := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
+			if err != nil {
+				continue // which is said where the object is made
+			}
+			objects, err := render(string(data)+b.functions, b.values(j, o, 0, 1))
+			if err != nil {
+				continue
+			}
+			for _, m := range objects {
+				if !known(m.apiVersion(), m.kind()) {
+					groups = append(groups, groupOf(m.apiVersion()))
+				}
+			}
+		}
+	}
+	return groups
+}
+
+// definition puts definitions into the objects before the first phase, if jobs make what they define: the load that
+// does so is checked before the run.
+func (b *burner) definition(j *burnJob, t *burnTemplate, iterations int) bool {
+	needed := func(m manifest) bool {
+		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
+	}
+	if !slices.ContainsFunc(t.objects, needed) || slices.ContainsFunc(t.objects, func(m manifest) bool { return m.kind() != definitionKind }) {
+		return false
+	}
+	batch := newMapping()
+	if iterations > 1 {
+		batch.set("iterations", iterations)
+	}
+	batch.set("vars", flow("JobName", j.name))
+	batch.set("templates", []*mapping{t.at})
+	b.objects = append(b.objects, batch)
+	t.object.item.remark(t.at.Node, t.object.at("objectTemplate"), "it is made before the first phase, as a later job makes objects of it")
+	j.defines = true
+	return true
+}

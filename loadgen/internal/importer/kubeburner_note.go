@@ -1,0 +1,86 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// note keeps what an object makes, and remarks on what becomes of it.
+func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
+	count := o.replicas * iterations
+	for _, m := range objects {
+		made := madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), count: count, job: j, object: o, names: []string{m.name()}}
+		b.made = append(b.made, made)
+		n := m.need()
+		b.demand = b.demand.plus(n.times(count))
+		if ns := m.namespace(); ns != "" {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into the run's namespaces, not into %s", m.kind(), m.name(), ns)
+		}
+		if names := namespacesIn(map[string]any(m)); len(names) > 0 && namesOwn(names, j.namespace) {
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; those of the run have other names", m.kind(), strings.Join(names, ", "))
+		}
+		if b.options.OwnCluster {
+			continue
+		}
+		switch {
+		case !known(m.apiVersion(), m.kind()) && !b.defined(m):
+			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane has no %s of %s: run it with --kubeconfig on a cluster that has", m.kind(), m.apiVersion())
+		case n.claims && !b.makes("PersistentVolume"):
+			o.item.remark(t.Node, o.at("objectTemplate"), "a bundled control plane provisions no volumes: claims, and pods with them, stay Pending")
+		case n.nodes:
+			o.item.remark(t.Node, o.at("objectTemplate"), "its pods ask for nodes by affinity, which simulated nodes may not fit")
+		}
+	}
+}
+
+// defined reports whether an earlier job makes the definition of a custom resource.
+func (b *burner) defined(m manifest) bool {
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
+		return o.kind == "CustomResourceDefinition" && len(o.names) > 0 && strings.HasSuffix(o.names[0], "."+groupOf(m.apiVersion()))
+	})
+}
+
+func (b *burner) makes(kind string) bool {
+	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
+}
+
+// namespacesIn are the names of namespaces in an object, but for its own.
+func namespacesIn(v any) (names []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			text, isText := value.(string)
+			switch {
+			case key == "metadata":
+			case isText && (key == "namespace" || key == "kubernetes.io/metadata.name"):
+				names = append(names, text)
+			case key == "values" && v["key"] == "kubernetes.io/metadata.name":
+				for _, one := range asList(value) {
+					names = append(names, fmt.Sprint(one))
+				}
+			default:
+				names = append(names, namespacesIn(value)...)
+			}
+		}
+	case []any:
+		for _, one := range v {
+			names = append(names, namespacesIn(one)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func asList(v any) []any {
+	all, _ := v.([]any)
+	return all
+}
+
+// namesOwn reports whether one of the names is of a job's namespaces.
+func namesOwn(names []string, base string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		rest, ok := strings.CutPrefix(name, base)
+		return ok && base != "" && (rest == "" || strings.HasPrefix(rest, "-"))
+	})
+}

@@ -1,0 +1,76 @@
+package importer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// yamlLine is the form of the parser's errors.
+var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
+
+// yamlError is the parser's error with its line in the file; lines are as a source has them.
+func yamlError(file string, err error, lines []int) error {
+	r := Remark{File: file, Text: err.Error()}
+	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
+		r.Line, _ = strconv.Atoi(m[1])
+		r.Text = m[2]
+	}
+	if lines != nil && r.Line > 0 {
+		at := lines[min(r.Line, len(lines))-1]
+		for before := min(r.Line, len(lines)) - 1; at == 0 && before > 0; before-- {
+			at = lines[before-1]
+		}
+		r.Line = at
+	}
+	r.Text = "it is no YAML: " + r.Text + " (look for a bracket or a quote that is not closed, a wrong indentation, or a file that is cut off)"
+	return fmt.Errorf("%s", r)
+}
+
+// alignLines finds the line of a template for each line of what it renders, 0 where it is not known:
+// lines stay in order, and an action may give anything.
+func alignLines(templateText, rendered string) []int {
+	from := strings.Split(templateText, "\n")
+	to := strings.Split(rendered, "\n")
+	lines := make([]int, len(to))
+	next := 0
+	for i, line := range to {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		at := slices.IndexFunc(from[min(next, len(from)):], func(t string) bool { return mayRender(t, line) })
+		if at < 0 { // of a loop, perhaps
+			if at = slices.IndexFunc(from, func(t string) bool { return mayRender(t, line) }); at < 0 {
+				continue
+			}
+			lines[i] = at + 1
+			continue
+		}
+		lines[i], next = next+at+1, next+at+1
+	}
+	return lines
+}
+
+// mayRender reports whether a template's line may become a line: its texts between actions are in it, in order.
+func mayRender(templateLine, line string) bool {
+	if !strings.Contains(templateLine, "{{") {
+		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)
+	}
+	texts := false
+	for i, part := range strings.Split(templateLine, "{{") {
+		if i > 0 {
+			_, part, _ = strings.Cut(part, "}}")
+		}
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		at := strings.Index(line, part)
+		if at < 0 {
+			return false
+		}
+		texts, line = true, line[at+len(part):]
+	}
+	return texts
+}
