@@ -191,7 +191,7 @@ func (k *stages) readFile(file string, data []byte, others bool) error {
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return yamlError(file, err, nil)
+			return yamlError(file, data, err, nil)
 		case len(doc.Content) == 0:
 			continue
 		}

@@ -83,7 +83,7 @@ func metricsOf(expr string) string {
 func foreignPrefixes() []string {
 	return []string{
 		"node_", "container_", "machine_", "kube_", "kubelet_", "kubeproxy_", "crio_", "container_runtime_", "ovn", "haproxy_", "prometheus_", "cadvisor_",
-		"kubevirt_", "cilium_", "coredns_", "probes:", "serviceruntime_", "openshift_",
+		"ALERTS", "kubevirt_", "cilium_", "coredns_", "probes:", "serviceruntime_", "openshift_",
 	}
 }
 

@@ -25,7 +25,7 @@ type source struct {
 func (s *source) parse(text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, yamlError(s.file, err, s.lines)
+		return nil, yamlError(s.file, text, err, s.lines)
 	}
 	if len(doc.Content) == 0 {
 		return nil, nil

@@ -1,22 +1,30 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
 // yamlLine is the form of the parser's errors.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError is the parser's error with its line in the file; lines are as a source has them.
-func yamlError(file string, err error, lines []int) error {
-	r := Remark{File: file, Text: err.Error()}
+// yamlError is the error of a text that is no YAML, with its line in the file; lines are as a source has them.
+func yamlError(file string, text []byte, err error, lines []int) error {
+	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
 		r.Line, _ = strconv.Atoi(m[1])
-		r.Text = m[2]
+		r.Text = m[2] + " (the file is not valid YAML)"
+	}
+	// The strict reader knows better where a bracket or a quote was opened; it takes one document.
+	_, strict := strictyaml.Parse(file, text)
+	if e, ok := errors.AsType[*strictyaml.Error](strict); ok && e.Line > 0 && !strings.Contains(e.Msg, "second YAML document") {
+		r.Line, r.Text = e.Line, fmt.Sprintf("%s (%s)", e.Msg, e.Hint)
 	}
 	if lines != nil && r.Line > 0 {
 		at := lines[min(r.Line, len(lines))-1]
@@ -25,8 +33,8 @@ func yamlError(file string, err error, lines []int) error {
 		}
 		r.Line = at
 	}
-	r.Text = "it is no YAML: " + r.Text + " (look for a bracket or a quote that is not closed, a wrong indentation, or a file that is cut off)"
-	return fmt.Errorf("%s", r)
+	r.Text = "it is no YAML: " + r.Text
+	return errors.New(r.String())
 }
 
 // alignLines finds the line of a template for each line of what it renders, 0 where it is not known:
