@@ -32,6 +32,7 @@ import (
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
+	"github.com/stormglass/stormglass/internal/version"
 )
 
 func main() {
@@ -67,11 +68,11 @@ environment failed.`,
   controlplane kubectl get nodes
   controlplane status
   controlplane down`,
-		Version:       "with " + control.Linked().String(),
+		Version:       version.Program() + " with " + control.Linked().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), schemaCommand(), checkCommand(linked), commandline.ManCommand())
+	root.AddCommand(upCommand(), downCommand(), statusCommand(), faultCommand(), etcdCommand(), schemaCommand(), versionCommand(), checkCommand(linked), commandline.ManCommand())
 	for _, tool := range tools() {
 		root.AddCommand(toolCommand(tool))
 	}

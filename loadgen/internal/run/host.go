@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,24 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/version"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// version is set by the linker: the Makefile takes it from git.
-var version = ""
-
 // Version is the program's own version, from the build.
-func Version() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
+func Version() string { return version.Program() }
 
 // OtherGenerator describes the machine or version of loadgen of earlier measurements where it is not the present one; "" if it
 // is, as far as both are known.

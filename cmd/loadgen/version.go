@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/version"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+func newVersion() *cobra.Command {
+	release := control.Newest()
+	return version.Command("loadgen", release.Kubernetes, release.Etcd, loadgen.Usage)
+}

@@ -1,0 +1,75 @@
+// Package version tells from which source a program was built, and prints it.
+package version
+
+import (
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// The linker sets these: the Makefile takes the version from git, a release all three. Empty: read from what
+// the go command recorded.
+var version, commit, date string
+
+// Info is what a program was built from.
+type Info struct {
+	// Version is a tag, a pseudo-version or what `git describe` says; "(devel)" if nothing of these is known.
+	Version string `json:"version"`
+	// Commit is of the source: 40 digits, 12 if only a pseudo-version names it, "" if unknown.
+	Commit string `json:"commit,omitempty"`
+	// Date is of the commit, in RFC 3339; "" if unknown.
+	Date string `json:"date,omitempty"`
+	// Dirty reports whether the source had changes that were not committed.
+	Dirty bool `json:"dirty"`
+	// GoVersion is of the compiler, Platform the operating system and the architecture, as linux/amd64.
+	GoVersion string `json:"goVersion"`
+	Platform  string `json:"platform"`
+	// Kubernetes and Etcd are the release that a plane of this program has, unless its configuration names another.
+	Kubernetes string `json:"kubernetes"`
+	Etcd       string `json:"etcd"`
+}
+
+// Program returns the version of this program.
+func Program() string { return read().Version }
+
+// read is what this program was built from.
+func read() Info {
+	build, _ := debug.ReadBuildInfo()
+	info := resolve(Info{Version: version, Commit: commit, Date: date}, build)
+	info.GoVersion, info.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
+	return info
+}
+
+// pseudoVersion matches the end of a version that the go command made of a commit: https://go.dev/ref/mod#pseudo-versions.
+var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+.*)?$`)
+
+// resolve fills what the linker did not set from what the go command recorded: the version control system's
+// revision for a build in a checkout, the module's version for `go install MODULE@VERSION`. build may be nil.
+func resolve(linked Info, build *debug.BuildInfo) Info {
+	info := linked
+	settings := map[string]string{}
+	if build != nil {
+		for _, s := range build.Settings {
+			settings[s.Key] = s.Value
+		}
+		if v := build.Main.Version; info.Version == "" && v != "(devel)" {
+			info.Version = v
+		}
+	}
+	if info.Commit == "" {
+		info.Commit, info.Date = settings["vcs.revision"], settings["vcs.time"]
+	}
+	if m := pseudoVersion.FindStringSubmatch(info.Version); m != nil && info.Commit == "" {
+		info.Commit = m[2]
+		if at, err := time.Parse("20060102150405", m[1]); err == nil {
+			info.Date = at.Format(time.RFC3339)
+		}
+	}
+	info.Dirty = settings["vcs.modified"] == "true" || strings.HasSuffix(info.Version, "dirty")
+	if info.Version == "" {
+		info.Version = "(devel)"
+	}
+	return info
+}
