@@ -41,6 +41,7 @@ import (
 	metricsserver "sigs.k8s.io/metrics-server/cmd/metrics-server/app"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	_ "github.com/stormglass/stormglass/controlplane/internal/component/kubeversion" // a version without linker flags
 )
 
 // Program is one program of the binary: it takes the arguments after the
