@@ -15,9 +15,10 @@ OF := -$(VERSION)
 MODFILE := -modfile=controlplane/versions/$(VERSION)/go.mod -tags etcd36
 endif
 endif
+STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels clean
+.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install release-tools clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,10 +26,10 @@ help: ## List the targets
 build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 
 loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
-	go build -ldflags '-s -w -X github.com/stormglass/stormglass/loadgen/internal/run.version=$(REVISION)' -o $(BIN)/loadgen ./cmd/loadgen
+	go build -ldflags '-s -w -X $(STAMP)' -o $(BIN)/loadgen ./cmd/loadgen
 
 controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
-	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
+	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
 
 flags: ## Write the table of a version's flags and feature gates: VERSION=1.36
 	go test $(MODFILE) ./controlplane/internal/component -run Flags -update
@@ -82,9 +83,10 @@ lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	go vet ./...
 	go tool staticcheck ./...
 
-tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, a checker of compose files (minutes, once)
+tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, actionlint, a checker of compose files (minutes, once)
 	@mkdir -p $(BIN)/tools
 	go -C tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
+	go -C tools/release build -ldflags '-s -w' -o $(BIN)/tools/ github.com/rhysd/actionlint/cmd/actionlint
 
 browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROWSER names one), or install Chromium by apt-get
 	@if [ -n "$$STORMGLASS_BROWSER" ]; then exit 0; fi; \
@@ -131,6 +133,41 @@ fuzz: ## Fuzz the scenario loader and every reader of what servers send and runs
 
 panels: ## Ask every query of every dashboard of the archive of a run: make panels RUN=runs/TIME-NAME
 	go run ./loadgen/internal/report/panel/panels $(RUN)
+
+release-tools: ## Build what releases are made by: goreleaser, cyclonedx-gomod (minutes, once)
+	go -C tools/release build -ldflags '-s -w' -o $(BIN)/tools/ tool
+
+# The lists of platforms in .goreleaser.yaml, narrowed to OS and ARCH.
+snapshot: release-tools ## Build what a release holds into bin/dist, unpublished and unsigned; OS=linux ARCH=amd64: of one platform
+	sed $(if $(OS),-e 's/goos: .*/goos: [$(OS)]/') $(if $(ARCH),-e 's/goarch: .*/goarch: [$(ARCH)]/') -e '' .goreleaser.yaml >$(BIN)/goreleaser.yaml
+	PATH=$(BIN)/tools:$$PATH $(BIN)/tools/goreleaser release --snapshot --clean --skip=sign --parallelism=1 --timeout=3h --config $(BIN)/goreleaser.yaml
+
+test-snapshot: ## Build a snapshot for this platform and test archives, checksums, lists of modules, krew's manifest
+	$(MAKE) snapshot OS=$$(go env GOOS) ARCH=$$(go env GOARCH)
+	go -C tools/release test -count 1 ./dist
+
+IMAGES := loadgen controlplane
+IMAGE_ARCHS := amd64 arm64
+COMMA := ,
+images: ## Write images from scratch as OCI archives into bin/images; IMAGES=loadgen, IMAGE_ARCHS=amd64: less of them
+	for arch in $(IMAGE_ARCHS); do for program in $(sort loadgen $(IMAGES)); do \
+	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/images/linux_$$arch/$$program ./cmd/$$program || exit 1; \
+	done; done
+	go -C tools/release run ./images -programs $(BIN)/images -out $(BIN)/images -version $(REVISION) \
+	  -created "$$(git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)" -platforms $(subst $() ,$(COMMA),$(addprefix linux/,$(IMAGE_ARCHS))) $(IMAGES)
+
+test-images: build ## Run the images by podman, without root rights or a writable root file system, against a plane of bin/controlplane
+	$(MAKE) images IMAGE_ARCHS=$$(go env GOARCH)
+	@if ! command -v podman >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  echo "no podman: installing podman and runc by apt-get"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq podman runc >/dev/null; \
+	fi
+	$(BIN)/controlplane up --detach --dir $(BIN)/images/plane
+	go -C tools/release test -count 1 -v ./images -archives $(BIN)/images -plane $(BIN)/images/plane/kubeconfigs/loadgen.kubeconfig; \
+	status=$$?; $(BIN)/controlplane down --dir $(BIN)/images/plane && exit $$status
+
+test-install: ## Install both programs by `go install MODULE@VERSION` from an archive of the working tree, and run them
+	go test -count 1 -v ./internal/version -run Install -compile -timeout 60m
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes
