@@ -2,11 +2,9 @@ package deploy_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +24,6 @@ type workflow struct {
 		Group            string `yaml:"group"`
 		CancelInProgress bool   `yaml:"cancel-in-progress"`
 	} `yaml:"concurrency"`
-	Env  map[string]string `yaml:"env"`
 	Jobs map[string]struct {
 		RunsOn         string `yaml:"runs-on"`
 		TimeoutMinutes int    `yaml:"timeout-minutes"`
@@ -35,27 +32,59 @@ type workflow struct {
 }
 
 type step struct {
-	Name string            `yaml:"name"`
-	ID   string            `yaml:"id"`
-	If   string            `yaml:"if"`
-	Uses string            `yaml:"uses"`
-	With map[string]string `yaml:"with"`
-	Run  string            `yaml:"run"`
+	Name  string            `yaml:"name"`
+	ID    string            `yaml:"id"`
+	If    string            `yaml:"if"`
+	Uses  string            `yaml:"uses"`
+	With  map[string]string `yaml:"with"`
+	Shell string            `yaml:"shell"`
+	Run   string            `yaml:"run"`
+	Env   map[string]string `yaml:"env"`
 }
 
-// gateExample is the one job of the example, and its environment.
-func gateExample(t *testing.T) (steps []step, env map[string]string) {
+// action holds the fields of action.yml.
+// https://docs.github.com/actions/reference/workflows-and-actions/metadata-syntax
+type action struct {
+	Name        string            `yaml:"name"`
+	Description string            `yaml:"description"`
+	Branding    map[string]string `yaml:"branding"`
+	Inputs      map[string]struct {
+		Description string  `yaml:"description"`
+		Default     *string `yaml:"default"`
+	} `yaml:"inputs"`
+	Outputs map[string]struct {
+		Description string `yaml:"description"`
+		Value       string `yaml:"value"`
+	} `yaml:"outputs"`
+	Runs struct {
+		Using string `yaml:"using"`
+		Steps []step `yaml:"steps"`
+	} `yaml:"runs"`
+}
+
+const gateFile = "deploy/github-actions/gate.yaml"
+
+// read decodes a file of the repository into v, where a field that v lacks is an error.
+func read(t *testing.T, file string, v any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), "deploy", "github-actions", "gate.yaml"))
+	text, err := os.ReadFile(filepath.Join(deploytest.Root(t), filepath.FromSlash(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var w workflow
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&w); err != nil {
-		t.Fatal(err)
+	if err := decoder.Decode(v); err != nil {
+		t.Fatalf("%s: %v", file, err)
 	}
+}
+
+// The example starts for pull requests, may only read, keeps the run's output also after a bad verdict, and gives
+// the action inputs that it has.
+func TestGateExample(t *testing.T) {
+	var w workflow
+	read(t, gateFile, &w)
+	var a action
+	read(t, "action.yml", &a)
 	if len(w.Jobs) != 1 || w.Jobs["gate"].RunsOn == "" || w.Jobs["gate"].TimeoutMinutes == 0 {
 		t.Fatalf("jobs: %+v", w.Jobs)
 	}
@@ -65,24 +94,18 @@ func gateExample(t *testing.T) (steps []step, env map[string]string) {
 	if len(w.Permissions) != 1 || w.Permissions["contents"] != "read" {
 		t.Errorf("its token may %v; reading is enough", w.Permissions)
 	}
-	return w.Jobs["gate"].Steps, w.Env
-}
-
-// Actions of others are pinned to a version, and the run's output is kept also
-// after a bad verdict.
-func TestGateExampleActions(t *testing.T) {
-	steps, env := gateExample(t)
-	release := regexp.MustCompile(`^actions/[a-z-]+@v\d+\.\d+\.\d+$`)
-	kept := false
-	for _, s := range steps {
-		if (s.Uses == "") == (s.Run == "") {
-			t.Errorf("%s: a step uses an action or runs a command", s.Name)
-		}
-		if s.Uses != "" && !release.MatchString(s.Uses) {
-			t.Errorf("%s: %s is not an action at a release", s.Name, s.Uses)
-		}
-		if strings.HasPrefix(s.Uses, "actions/upload-artifact@") {
-			kept = strings.HasPrefix(s.If, "always()") && slices.Contains(words(t, script(steps, "run"), env), strings.TrimSuffix(s.With["path"], "/"))
+	used, kept := false, false
+	for _, s := range w.Jobs["gate"].Steps {
+		switch name, _, _ := strings.Cut(s.Uses, "@"); name {
+		case "stormglass/stormglass":
+			used = true
+			for input := range s.With {
+				if _, ok := a.Inputs[input]; !ok {
+					t.Errorf("the action has no input %s", input)
+				}
+			}
+		case "actions/upload-artifact":
+			kept = used && strings.HasPrefix(s.If, "always()") && s.With["path"] == "${{ steps.stormglass.outputs.run }}"
 		}
 	}
 	if !kept {
@@ -90,42 +113,102 @@ func TestGateExampleActions(t *testing.T) {
 	}
 }
 
-// Each command that the example runs, and each of loadgen's that docs/how-to
-// tells of, is one that there is, with these arguments; what can be run without
-// a control plane is run.
-func TestCommands(t *testing.T) {
-	steps, env := gateExample(t)
-	root := deploytest.Root(t)
-	loadgen := filepath.Join(t.TempDir(), "loadgen")
-	if out, err := deploytest.Run(t, root, "go", "build", "-o", loadgen, "./cmd/loadgen"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, s := range steps {
-		for line := range strings.Lines(s.Run) {
-			args := words(t, line, env)
-			switch program := args[0]; {
-			case program == "make":
-				// -n only says what would be done: the target is there.
-				if !slices.Equal(args[1:3], []string{"-C", "stormglass"}) {
-					t.Errorf("%s: %s does not run in Stormglass' checkout", s.Name, line)
-				}
-				if out, err := deploytest.Run(t, root, "make", append([]string{"-n"}, args[3:]...)...); err != nil {
-					t.Errorf("%s: %v\n%s", line, err, out)
-				}
-			case program == "stormglass/bin/loadgen" && args[1] == "validate":
-				if out, err := deploytest.Run(t, t.TempDir(), loadgen, args[1:]...); err != nil {
-					t.Errorf("%s: %v\n%s", line, err, out)
-				}
-			case program == "stormglass/bin/loadgen":
-				exists(t, loadgen, args[1:])
-			default:
-				t.Errorf("%s: what %s does is not checked", s.Name, program)
-			}
+// The scenario of the example is valid with its arguments.
+func TestGateExampleScenario(t *testing.T) {
+	var w workflow
+	read(t, gateFile, &w)
+	loadgen, checked := buildLoadgen(t), false
+	for _, s := range w.Jobs["gate"].Steps {
+		if s.With["scenario"] == "" {
+			continue
+		}
+		checked = true
+		args := append([]string{"validate", s.With["scenario"]}, strings.Fields(s.With["args"])...)
+		if out, err := deploytest.Run(t, t.TempDir(), loadgen, args...); err != nil {
+			t.Errorf("loadgen %v: %v\n%s", args, err, out)
 		}
 	}
+	if !checked {
+		t.Error("the example names no scenario")
+	}
+}
+
+// Actions of others are pinned to a release. No input is part of a script's text, where it would be code.
+func TestActionsOfOthersAndInputs(t *testing.T) {
+	var w workflow
+	read(t, gateFile, &w)
+	var a action
+	read(t, "action.yml", &a)
+	release := regexp.MustCompile(`^actions/[a-z-]+@v\d+\.\d+\.\d+$`)
+	for _, s := range append(w.Jobs["gate"].Steps, a.Runs.Steps...) {
+		if (s.Uses == "") == (s.Run == "") {
+			t.Errorf("%s: a step uses an action or runs a command", s.Name)
+		}
+		if s.Uses != "" && !strings.HasPrefix(s.Uses, "stormglass/stormglass@") && !release.MatchString(s.Uses) {
+			t.Errorf("%s: %s is not an action at a release", s.Name, s.Uses)
+		}
+		if strings.Contains(s.Run, "${{") {
+			t.Errorf("%s: an expression is part of the script: %s", s.Name, s.Run)
+		}
+	}
+	for name, in := range a.Inputs {
+		if in.Description == "" || in.Default == nil {
+			t.Errorf("input %s lacks a description or a default", name)
+		}
+	}
+}
+
+// actionlint accepts the workflow with the action of this commit: types of expressions, inputs and outputs.
+func TestActionlint(t *testing.T) {
+	root, repository := deploytest.Root(t), t.TempDir()
+	for _, dir := range []string{".git", ".github/workflows"} {
+		if err := os.MkdirAll(filepath.Join(repository, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lint := func(change func(string) string) (string, error) {
+		text, err := os.ReadFile(filepath.Join(root, gateFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata, err := os.ReadFile(filepath.Join(root, "action.yml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		here := strings.Replace(string(text), "stormglass/stormglass@main", "./", 1)
+		for file, text := range map[string]string{".github/workflows/gate.yaml": change(here), "action.yml": string(metadata)} {
+			if err := os.WriteFile(filepath.Join(repository, file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return deploytest.Run(t, repository, deploytest.Tool(t, deploytest.Actionlint), "-no-color", "-shellcheck=", "-pyflakes=")
+	}
+	if out, err := lint(func(text string) string { return text }); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, damage := range [][2]string{{"scenario:", "scenari:"}, {"outputs.run", "outputs.runs"}} {
+		if out, err := lint(func(text string) string { return strings.Replace(text, damage[0], damage[1], 1) }); err == nil {
+			t.Errorf("%s in the place of %s is accepted\n%s", damage[1], damage[0], out)
+		}
+	}
+}
+
+// Each command of loadgen that docs/how-to tells of is one that there is, with these arguments.
+func TestDocumentedCommands(t *testing.T) {
+	loadgen := buildLoadgen(t)
 	for _, args := range deploytest.Documented(t, "loadgen") {
 		exists(t, loadgen, args)
 	}
+}
+
+// buildLoadgen builds loadgen and returns its path.
+func buildLoadgen(t *testing.T) string {
+	t.Helper()
+	loadgen := filepath.Join(t.TempDir(), "loadgen")
+	if out, err := deploytest.Run(t, deploytest.Root(t), "go", "build", "-o", loadgen, "./cmd/loadgen"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return loadgen
 }
 
 // exists fails where a program does not know a command or one of its flags.
@@ -136,34 +219,4 @@ func exists(t *testing.T, program string, args []string) {
 	if err != nil || !strings.Contains(out, filepath.Base(program)+" "+args[0]) {
 		t.Errorf("%v: %v\n%s", args, err, out)
 	}
-}
-
-// script is the command of the step with this id.
-func script(steps []step, id string) string {
-	for _, s := range steps {
-		if s.ID == id {
-			return s.Run
-		}
-	}
-	return ""
-}
-
-// words is a command as the shell splits it: the example has no blanks within
-// quotes, and no other shell syntax.
-func words(t *testing.T, line string, env map[string]string) []string {
-	t.Helper()
-	if strings.ContainsAny(line, "|&;<>()`\\'*?") {
-		t.Fatalf("%q: this test does not read so much of the shell", line)
-	}
-	expanded := os.Expand(strings.ReplaceAll(line, `"`, ""), func(name string) string {
-		if value, ok := env[name]; ok {
-			return value
-		}
-		if name == "GITHUB_STEP_SUMMARY" { // the runner's
-			return "summary.md"
-		}
-		t.Errorf("%q: %s is not set", line, name)
-		return fmt.Sprintf("<%s>", name)
-	})
-	return strings.Fields(expanded)
 }

@@ -30,15 +30,17 @@ const (
 	Pint         = "pint"
 	Amtool       = "amtool"
 	ComposeCheck = "compose-check"
+	Actionlint   = "actionlint"
 )
 
-// packages are where the programs come from.
-var packages = map[string]string{
-	Prometheus:   "github.com/prometheus/prometheus/cmd/prometheus",
-	Promtool:     "github.com/prometheus/prometheus/cmd/promtool",
-	Pint:         "github.com/cloudflare/pint/cmd/pint",
-	Amtool:       "github.com/prometheus/alertmanager/cmd/amtool",
-	ComposeCheck: "github.com/stormglass/stormglass/tools/compose-check",
+// packages are where the programs come from: the folder of the module that names the version, and the package.
+var packages = map[string]struct{ module, path string }{
+	Prometheus:   {"tools", "github.com/prometheus/prometheus/cmd/prometheus"},
+	Promtool:     {"tools", "github.com/prometheus/prometheus/cmd/promtool"},
+	Pint:         {"tools", "github.com/cloudflare/pint/cmd/pint"},
+	Amtool:       {"tools", "github.com/prometheus/alertmanager/cmd/amtool"},
+	ComposeCheck: {"tools", "github.com/stormglass/stormglass/tools/compose-check"},
+	Actionlint:   {"tools/release", "github.com/rhysd/actionlint/cmd/actionlint"},
 }
 
 // Root is the repository's root.
@@ -66,7 +68,8 @@ func Tool(t testing.TB, name string) string {
 		return path
 	}
 	// -n says what it would run, having built it.
-	cmd := exec.Command("go", "-C", filepath.Join(Root(t), "tools"), "tool", "-n", packages[name])
+	from := packages[name]
+	cmd := exec.Command("go", "-C", filepath.Join(Root(t), from.module), "tool", "-n", from.path)
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -tags=remove_all_sd"))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

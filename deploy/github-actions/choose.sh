@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# A step of the action: which release to install, or "source".
+#
+# In: VERSION, the input; REF, the tag, branch or commit that the action was called by. Out: version.
+set -euo pipefail
+
+release='^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$'
+if [[ -z $VERSION && $REF =~ $release ]]; then
+  VERSION=$REF
+fi
+case ${VERSION:=source} in
+source) ;;
+*)
+  if ! [[ $VERSION =~ $release ]]; then
+    echo "::error::version \"$VERSION\" is no release (as v1.2.3, or: source)"
+    exit 2
+  fi
+  VERSION=v${VERSION#v}
+  ;;
+esac
+echo "version=$VERSION" >>"$GITHUB_OUTPUT"
