@@ -167,7 +167,7 @@ test-images: build ## Run the images by podman, without root rights or a writabl
 	status=$$?; $(BIN)/controlplane down --dir $(BIN)/images/plane && exit $$status
 
 test-install: ## Install both programs by `go install MODULE@VERSION` from an archive of the working tree, and run them
-	go test -count 1 -v ./internal/version -run Install -compile -timeout 60m
+	go test -count 1 -v -timeout 60m ./internal/version -run Install -compile
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes
