@@ -9,5 +9,5 @@ import (
 
 func versionCommand() *cobra.Command {
 	release := control.Linked()
-	return version.Command("controlplane", release.Kubernetes, release.Etcd, func(err error) error { return err })
+	return version.Command("controlplane", release.Kubernetes, release.Etcd)
 }

@@ -5,10 +5,9 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/version"
-	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newVersion() *cobra.Command {
 	release := control.Newest()
-	return version.Command("loadgen", release.Kubernetes, release.Etcd, loadgen.Usage)
+	return version.Command("loadgen", release.Kubernetes, release.Etcd)
 }

@@ -2,42 +2,30 @@ package version
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/internal/commandline"
 )
 
-// Command is the command `version` of a program whose planes have these releases of Kubernetes and etcd. usage
-// marks an error as the user's.
-func Command(program, kubernetes, etcd string, usage func(error) error) *cobra.Command {
-	var output string
+// Command is the command `version` of a program whose planes have these releases of Kubernetes and etcd.
+func Command(program, kubernetes, etcd string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print which version this is, and of which Kubernetes and etcd its planes are",
 		Example: "  " + program + ` version
   ` + program + " version -o json",
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if output != "text" && output != "json" {
-				return usage(fmt.Errorf("--output %q is unknown (text or json)", output))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info := read()
-			info.Kubernetes, info.Etcd = kubernetes, etcd
-			if output == "json" {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(info)
-			}
-			return info.write(cmd.OutOrStdout(), program)
-		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the result on standard output: text or json")
+	output := commandline.AddOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		info, w := read(), cmd.OutOrStdout()
+		info.Kubernetes, info.Etcd = kubernetes, etcd
+		return output.Write(w, info, func() error { return info.write(w, program) })
+	}
 	return cmd
 }
 
