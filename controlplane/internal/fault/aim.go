@@ -20,7 +20,8 @@ const (
 
 // target holds the components and links of a fault, and its claims on them.
 type target struct {
-	names  []string // the components, in the requested order
+	names  []string // the components, in the requested order; of a move those that it starts again, in its order
+	same   []string // of a move: those whose program is the same in the other release
 	links  []Link
 	claims []control.Claim
 }
@@ -101,6 +102,12 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	}
 	config := m.host.Config()
 	t := target{names: config.Named(f.Selectors(), inRole)}
+	if f.Moves() {
+		if _, moving, problem := f.Moved(config, t.names, ""); problem == nil {
+			t.same = slices.DeleteFunc(t.names, func(name string) bool { return slices.Contains(moving, name) })
+			t.names = moving
+		}
+	}
 	peers := config.Named(f.Peers, inRole)
 	var links []control.Link
 	if kind, _ := control.FaultKindOf(f.Kind); kind.Links {

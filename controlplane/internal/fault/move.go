@@ -55,11 +55,12 @@ func (m *Manager) move(ctx context.Context, id string, f control.Fault, t target
 			}
 			down = ""
 		}
-		for _, name := range t.names { // those whose program is the same in both
-			if from := m.host.Config().ReleaseOf(name); from != to && !slices.Contains(order, name) {
-				if err := m.host.Move(name, to); err != nil {
-					m.markLost(id, err)
-				}
+		for _, name := range t.same {
+			if m.host.Config().ReleaseOf(name) == to {
+				continue
+			}
+			if err := m.host.Move(name, to); err != nil {
+				m.markLost(id, err)
 			}
 		}
 	}, func(ctx context.Context) error {

@@ -174,3 +174,21 @@ func TestMoveRefused(t *testing.T) {
 		}
 	})
 }
+
+// A move lists and touches only what has another program in the other release: etcd of 1.36 is that of 1.35.
+func TestMoveListsWhatMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.version = "1.36"
+		s := begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.35"})
+		same(t, "what moves", s.On, "kube-scheduler-0", "kube-scheduler-1", "kube-controller-manager-0", "kube-controller-manager-1", "kube-apiserver-0", "kube-apiserver-1")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if at := h.first(" end etcd"); at >= 0 {
+			t.Errorf("a member of etcd was ended: %q", h.lines())
+		}
+		if c := h.Config(); c.ReleaseOf("etcd-0").Minor != "1.35" || c.ReleaseOf("kube-apiserver-1").Minor != "1.35" {
+			t.Errorf("%v", c.Versions)
+		}
+	})
+}
