@@ -3,7 +3,8 @@
 // kubelets would.
 //
 // Each node costs the API server 9 requests a minute: 6 renewals of its Lease, 3 cached
-// lists of its pods (instead of a watch), and a report of its status every 5 minutes. A
+// lists of its pods (instead of a watch), and a report of its status every 5 minutes and
+// when its version changes. A
 // pod's status costs a request whenever its process starts, serves, ends or is paused.
 // A request that fails is made again after 10 s; nothing waits for it.
 package mirror

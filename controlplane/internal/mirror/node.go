@@ -119,7 +119,7 @@ func (n *node) sync(ctx context.Context) error {
 			return err
 		}
 	}
-	if now.Sub(n.reported) >= reportEvery {
+	if now.Sub(n.reported) >= reportEvery || n.registered.Status.NodeInfo.KubeletVersion != n.version() {
 		if err := n.report(ctx, now); err != nil {
 			return err
 		}
