@@ -160,7 +160,7 @@ type ABFigure struct {
 	Change     *float64 `json:"change"` // geometric mean of B/A less one
 	Low        *float64 `json:"low"`    // bounds of the change, each at the plan's confidence
 	High       *float64 `json:"high"`
-	Spread     *float64 `json:"spread"` // standard deviation of ln(B/A), or of the differences
+	Spread     *float64 `json:"spread"` // standard deviation of ln(B/A), or of the differences as shares of A
 	T          *float64 `json:"t"`
 	Critical   *float64 `json:"critical"`
 	// Changes: ln(B/A) of each pair that counts, positive for worse; none where a value is 0 and differences are judged

@@ -112,7 +112,7 @@ type collected struct {
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower, zero := "", false
-	var a, b, differences []float64
+	var a, b, differences, shares []float64
 	for _, p := range pairs {
 		va, okA := p.A.Values[f.Name]
 		vb, okB := p.B.Values[f.Name]
@@ -140,7 +140,7 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 			if f.Better == "higher" {
 				d, difference = -d, -difference
 			}
-			f.Changes, differences = append(f.Changes, d), append(differences, difference)
+			f.Changes, differences, shares = append(f.Changes, d), append(differences, difference), append(shares, difference/va)
 		}
 	}
 	f.A, f.B = median(a), median(b)
@@ -149,7 +149,17 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	}
 	if zero && f.Detail == "" {
 		f.Changes = []float64{}
-		return collected{f, paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil))}, lower}
+		figure := paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil))}
+		if slices.Min(a) > 0 {
+			figure.D, figure.Level = shares, 1
+		}
+		if slices.Min(a) >= 0 && slices.Min(b) >= 0 {
+			figure.Gone = -1
+			if f.Better == "higher" {
+				figure.Gone = 1
+			}
+		}
+		return collected{f, figure, lower}
 	}
 	return collected{f, paired.Figure{D: f.Changes}, lower}
 }

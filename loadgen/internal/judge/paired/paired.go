@@ -63,7 +63,7 @@ type Judged struct {
 	Pairs  int // that the answer is from: those of the last look
 	// Change is the geometric mean of B/A less one; Low and High bound it, each at the plan's confidence.
 	Change, Low, High float64
-	// Spread is the standard deviation of ln(B/A).
+	// Spread is the standard deviation of ln(B/A), or of the differences as shares of A.
 	Spread float64
 	// T and Critical are the test's statistic and the value past which a change counts.
 	T, Critical float64
@@ -77,8 +77,11 @@ type Figure struct {
 	// D is ln(B/A) of each pair, or with Differences B less A: of a figure that is 0 in some pairs.
 	D           []float64
 	Differences bool
-	// Level is the mean of A, of which a difference is a share.
+	// Level is the mean of A, of which a difference is a share; 1 where the differences are shares already.
 	Level float64
+	// Gone is the change where nothing is left in B, which bounds it: -1, or +1 of a figure that is better when it is higher.
+	// 0: the figure may be negative.
+	Gone float64
 }
 
 // Judge judges figures by their pairs. It looks once, at the last look that the pairs of a figure allow.
@@ -86,7 +89,7 @@ func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
 		tests[i] = newTest(p, f.D)
-		tests[i].differences, tests[i].level = f.Differences, f.Level
+		tests[i].differences, tests[i].level, tests[i].gone = f.Differences, f.Level, f.Gone
 	}
 	return holm(p, tests)
 }
@@ -130,7 +133,7 @@ type test struct {
 	mean, spread, err float64
 	dist              distuv.StudentsT
 	differences       bool // mean is of B less A, and level that of A
-	level             float64
+	level, gone       float64
 }
 
 // newTest looks at pairs.
@@ -206,6 +209,15 @@ func (t test) judge(p result.Plan, share float64) Judged {
 	if t.n > 1 {
 		bound := t.dist.Quantile(p.Confidence) * t.err
 		j.Low, j.High = t.share(t.mean-bound), t.share(t.mean+bound)
+		switch {
+		case t.gone < 0:
+			j.Low = max(j.Low, t.gone)
+		case t.gone > 0:
+			j.High = min(j.High, t.gone)
+		}
+	}
+	if t.differences && t.level > 0 {
+		j.Spread /= t.level
 	}
 	if t.look.Pairs == 0 {
 		return j

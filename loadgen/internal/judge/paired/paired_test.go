@@ -161,3 +161,32 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundsEndWhereNothingIsLeft: a figure cannot fall by more than all of A.
+func TestBoundsEndWhereNothingIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		figure    paired.Figure
+		low, high float64
+	}{
+		"nothing in any B":                  {paired.Figure{D: []float64{-1, -1, -1, -1, -1, -1}, Differences: true, Level: 1, Gone: -1}, -1, -1},
+		"nothing in most":                   {paired.Figure{D: []float64{-1, -1, -1, -1, -1, -0.9}, Differences: true, Level: 1, Gone: -1}, -1, -0.95},
+		"nothing in any B, better higher":   {paired.Figure{D: []float64{1, 1, 1, 1, 1, 1}, Differences: true, Level: 1, Gone: 1}, 1, 1},
+		"nothing in most, better higher":    {paired.Figure{D: []float64{1, 1, 1, 1, 1, 0.9}, Differences: true, Level: 1, Gone: 1}, 0.95, 1},
+		"differences of which A is uneven":  {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, 0}, Differences: true, Level: 7.5, Gone: -1}, -1, -0.6},
+		"a figure that may fall below zero": {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, 0}, Differences: true, Level: 7.5}, -1.4, -0.6},
+	} {
+		j := paired.Judge(paired.Default(), []paired.Figure{c.figure})[0]
+		if math.Abs(j.Low-c.low) > 0.05 || math.Abs(j.High-c.high) > 0.05 || c.figure.Gone < 0 && j.Low < -1 || c.figure.Gone > 0 && j.High > 1 {
+			t.Errorf("%s: %.3f to %.3f, want %.2f to %.2f", name, j.Low, j.High, c.low, c.high)
+		}
+	}
+}
+
+// TestSpreadOfDifferencesIsAShare: as that of ratios.
+func TestSpreadOfDifferencesIsAShare(t *testing.T) {
+	d := []float64{-900, -910, -890, -900, -900, -920}
+	j := paired.Judge(paired.Default(), []paired.Figure{{D: d, Differences: true, Level: 1000}})[0]
+	if j.Spread < 0.009 || j.Spread > 0.012 {
+		t.Errorf("%v", j.Spread)
+	}
+}
