@@ -101,7 +101,8 @@ type Operation struct {
 	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
 	// "table" (as kubectl get asks)
 	Form string `yaml:"form,omitempty"`
-	// Encoding: of answers: "json" (the default) or "protobuf" (built-in resources)
+	// Encoding: of answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the
+	// feature gate CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (the default) or "cluster"
 	// Subresource: of the objects, as "status" or "scale", that is read or written; one that is

@@ -79,15 +79,23 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	v.fieldSelector(path+".fieldSelector", o.Resource, o.FieldSelector)
 	v.oneOf(path+".form", o.Form, "object", "metadata", "table")
 	v.oneOf(path+".scope", o.Scope, "namespace", "cluster")
-	if v.oneOf(path+".encoding", o.Encoding, "json", "protobuf") && o.Encoding == "protobuf" {
-		switch {
-		case o.Form == "table":
-			v.fail(path+".encoding", "write encoding: json", "API servers send no tables in protobuf")
-		case o.Resource == WidgetResource && o.Form == "object":
-			v.fail(path+".encoding", "write encoding: json", "custom resources have no protobuf")
-		}
+	if !v.oneOf(path+".encoding", o.Encoding, "json", "protobuf", "cbor") {
+		return
+	}
+	switch {
+	case o.Encoding == "protobuf" && o.Form == "table":
+		v.fail(path+".encoding", "write encoding: json", "API servers send no tables in protobuf")
+	case o.Encoding == "cbor" && o.Form == "table":
+		v.fail(path+".encoding", "write encoding: json", "tables are read in JSON only")
+	case o.Encoding == "protobuf" && o.Resource == WidgetResource && o.Form == "object":
+		v.fail(path+".encoding", "write encoding: json", "custom resources have no protobuf")
+	case o.Encoding == "cbor" && !v.s.ControlPlane.FeatureGates[cborGate]:
+		v.fail(path+".encoding", "write controlPlane: {featureGates: {"+cborGate+": true}}", "API servers send no CBOR without the feature gate %s, which is off by default", cborGate)
 	}
 }
+
+// cborGate is the feature gate with which API servers send CBOR.
+const cborGate = "CBORServingAndStorage"
 
 // selectableOf lists the fields by which objects of a resource are selected, nil where
 // only a cluster knows.

@@ -23,7 +23,7 @@ func Refusal(verb string, status int, body []byte) error {
 		http.StatusUnauthorized:          "the credentials are not valid for this API server",
 		http.StatusForbidden:             "the user needs the RBAC permission to " + verb + " this; check with `kubectl auth can-i`",
 		http.StatusNotFound:              "does the namespace exist?",
-		http.StatusNotAcceptable:         "custom resources have no protobuf: encoding: json",
+		http.StatusNotAcceptable:         "custom resources have no protobuf, and CBOR needs the feature gate CBORServingAndStorage: encoding: json",
 		http.StatusUnprocessableEntity:   "the object is not what this API server takes",
 		http.StatusRequestEntityTooLarge: "use a smaller size",
 		http.StatusTooManyRequests:       "priority and fairness rejects it; lower the rate or wait",

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/stormglass/stormglass/internal/cborscan"
 	"github.com/stormglass/stormglass/internal/jsonscan"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
@@ -23,7 +24,7 @@ type answer struct {
 	// What was asked for.
 	protobuf bool
 	gzip     bool  // may be compressed
-	find     field // to be looked for in protobuf; JSON is read in any case
+	find     field // to be looked for in protobuf; JSON and CBOR are read in any case
 
 	begun      bool
 	compressed bool // and not looked into
@@ -47,7 +48,7 @@ func (a *answer) begin() {
 func (a *answer) write(p []byte) error {
 	if !a.begun {
 		a.begun = true
-		// gzip's first byte begins neither JSON nor protobuf. Compressed answers (over 128 KiB) are not inflated.
+		// gzip's first byte begins no answer in JSON, protobuf or CBOR. Compressed answers (over 128 KiB) are not inflated.
 		a.compressed = a.gzip && p[0] == 0x1f
 	}
 	switch {
@@ -117,7 +118,8 @@ func (a *answer) version() uint64 {
 
 var (
 	errNotJSON   = errors.New("the answer is not JSON")
-	errTruncated = errors.New("the answer is not whole JSON")
+	errNotCBOR   = errors.New("the answer is not CBOR")
+	errTruncated = errors.New("the answer is not whole")
 	errLongValue = errors.New("the answer's continue token or resourceVersion is too long")
 )
 
@@ -128,12 +130,23 @@ const (
 	longestValue = 16 << 10
 )
 
-// document validates one JSON document as encoding/json.Valid does (see the fuzz test), in pieces of any size. It
-// keeps metadata.continue and metadata.resourceVersion.
+// tokens is a jsonscan.Scanner or a cborscan.Scanner.
+type tokens interface {
+	Next(p []byte) (n int, t jsonscan.Token, err error)
+	Keep()
+	Enter()
+	Text() []byte
+	Complete() bool
+}
+
+// document validates one JSON document as encoding/json.Valid does (see the fuzz test), or one CBOR item, in pieces of any
+// size. It keeps metadata.continue and metadata.resourceVersion.
 type document struct {
-	text  jsonscan.Scanner
-	depth int   // 1 in the document's object, 2 in its metadata
-	field field // whose value was asked for
+	binary bool // it is CBOR
+	json   jsonscan.Scanner
+	cbor   cborscan.Scanner
+	depth  int   // 1 in the document's object, 2 in its metadata
+	field  field // whose value was asked for
 	// token and version are "" if there are none that are strings.
 	token, version []byte
 }
@@ -147,31 +160,44 @@ const (
 )
 
 func (d *document) reset() {
-	d.text.Reset()
+	d.json.Reset()
+	d.cbor.Reset()
 	d.depth = 0
 	d.token, d.version = d.token[:0], d.version[:0]
 }
 
+// text is the scanner of what is read. The zero value is ready.
+func (d *document) text() tokens {
+	if d.binary {
+		d.cbor.LongestKey, d.cbor.LongestValue = longestKey, longestValue
+		return &d.cbor
+	}
+	d.json.LongestKey, d.json.LongestValue = longestKey, longestValue
+	return &d.json
+}
+
 // write reads the next piece. After an error the document is of no use.
 func (d *document) write(p []byte) error {
-	d.text.LongestKey, d.text.LongestValue = longestKey, longestValue // the zero value is ready
+	text := d.text()
 	for len(p) > 0 {
-		n, token, err := d.text.Next(p)
-		if err != nil {
-			if errors.Is(err, jsonscan.ErrLong) {
-				return errLongValue
-			}
+		n, token, err := text.Next(p)
+		switch {
+		case errors.Is(err, jsonscan.ErrLong):
+			return errLongValue
+		case err != nil && d.binary:
+			return errNotCBOR
+		case err != nil:
 			return errNotJSON
 		}
 		p = p[n:]
 		switch token {
 		case jsonscan.Key:
-			d.key(string(d.text.Text()))
+			d.key(text, string(text.Text()))
 		case jsonscan.String:
 			if d.field == fieldContinue {
-				d.token = append(d.token, d.text.Text()...)
+				d.token = append(d.token, text.Text()...)
 			} else {
-				d.version = append(d.version, d.text.Text()...)
+				d.version = append(d.version, text.Text()...)
 			}
 		case jsonscan.Object:
 			d.depth++
@@ -183,23 +209,23 @@ func (d *document) write(p []byte) error {
 }
 
 // key asks for what is looked for. The last member of a name counts.
-func (d *document) key(key string) {
+func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":
 		d.token, d.version = d.token[:0], d.version[:0]
-		d.text.Enter()
+		text.Enter()
 	case d.depth == 2 && key == "continue":
 		d.field, d.token = fieldContinue, d.token[:0]
-		d.text.Keep()
+		text.Keep()
 	case d.depth == 2 && key == "resourceVersion":
 		d.field, d.version = fieldVersion, d.version[:0]
-		d.text.Keep()
+		text.Keep()
 	}
 }
 
 // whole reports whether the document has ended.
 func (d *document) whole() error {
-	if d.text.Complete() {
+	if d.text().Complete() {
 		return nil
 	}
 	return errTruncated

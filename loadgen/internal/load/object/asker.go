@@ -21,6 +21,7 @@ import (
 
 const (
 	jsonType       = "application/json"
+	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
 	// applyQuery takes over our fields from other managers.
 	applyQuery = "?fieldManager=stormglass&force=true"

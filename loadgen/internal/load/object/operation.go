@@ -258,6 +258,7 @@ func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) 
 type call struct {
 	templates []*request.Template
 	protobuf  bool
+	cbor      bool
 	gzip      bool
 }
 
@@ -267,7 +268,7 @@ func (c *call) background(context.Context) {}
 
 // expect tells the answer what was asked for.
 func (c *call) expect(a *answer, find field) {
-	a.protobuf, a.gzip, a.find = c.protobuf, c.gzip, find
+	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
 }
 
 func (o *operation) call(method string, x scenario.Operation, contentType string) call {
@@ -276,7 +277,7 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 
 // callAs is a call that accepts a media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
-	c := call{protobuf: x.Encoding == "protobuf"}
+	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
 	// Writes are not answered compressed; and tokens are to be read.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {

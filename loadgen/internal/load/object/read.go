@@ -23,8 +23,11 @@ import (
 // accept is the Accept header of an operation, with no second choice.
 func accept(o scenario.Operation) string {
 	media := jsonType
-	if o.Encoding == "protobuf" {
+	switch o.Encoding {
+	case "protobuf":
 		media = protobuf.ContentType
+	case "cbor":
+		media = cborType
 	}
 	as := ""
 	switch {

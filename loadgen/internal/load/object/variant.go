@@ -22,7 +22,7 @@ func variant(x scenario.Operation) string {
 	say(x.LabelSelector != "", "labels="+x.LabelSelector)
 	say(x.FieldSelector != "", "fields="+x.FieldSelector)
 	say(x.Form != "" && x.Form != "object", x.Form)
-	say(x.Encoding == "protobuf", x.Encoding)
+	say(x.Encoding != "" && x.Encoding != "json", x.Encoding)
 	say(x.PatchType != "" && x.PatchType != "merge", x.PatchType)
 	return strings.Join(words, " ")
 }

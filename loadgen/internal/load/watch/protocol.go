@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"time"
@@ -24,19 +25,25 @@ type requests struct {
 	selector  string // "&labelSelector=...", or empty
 	watchType string // Accept headers
 	listType  string
-	protobuf  bool
+	encoding  string // as in a scenario
 }
 
 func (r *requests) newEvents(sink eventSink) scanner {
-	if r.protobuf {
+	switch r.encoding {
+	case "protobuf":
 		return newProtoEvents(sink)
+	case "cbor":
+		return newCBOR(sink, levelEvent)
 	}
 	return newJSONEvents(sink)
 }
 
 func (r *requests) newList(sink eventSink) scanner {
-	if r.protobuf {
+	switch r.encoding {
+	case "protobuf":
 		return newProtoList(sink)
+	case "cbor":
+		return newCBOR(sink, levelObject)
 	}
 	return newJSONObjects(sink)
 }
@@ -54,14 +61,14 @@ func newRequests(prefix string, w *Watches) requests {
 	if l.FieldSelector != "" {
 		query += "&fieldSelector=" + url.QueryEscape(l.FieldSelector)
 	}
-	r := requests{path: prefix + o.Collection(), selector: query}
-	r.watchType, r.listType, r.protobuf = accept(l.Encoding, l.Form)
+	r := requests{path: prefix + o.Collection(), selector: query, encoding: l.Encoding}
+	r.watchType, r.listType = accept(l.Encoding, l.Form)
 	return r
 }
 
 // accept returns the Accept headers of client-go's typed and metadata clients, without their second choice: an
 // answer in another encoding would go unnoticed.
-func accept(encoding, form string) (watch, list string, binary bool) {
+func accept(encoding, form string) (watch, list string) {
 	as := func(kind string) string {
 		if form != "metadata" {
 			return ""
@@ -69,10 +76,12 @@ func accept(encoding, form string) (watch, list string, binary bool) {
 		return ";as=" + kind + ";g=meta.k8s.io;v=v1"
 	}
 	if encoding == "protobuf" {
-		return protobuf.ContentType + as("PartialObjectMetadata") + ";stream=watch", protobuf.ContentType + as("PartialObjectMetadataList"), true
+		return protobuf.ContentType + as("PartialObjectMetadata") + ";stream=watch", protobuf.ContentType + as("PartialObjectMetadataList")
 	}
-	const json = "application/json"
-	return json + as("PartialObjectMetadata"), json + as("PartialObjectMetadataList"), false
+	// A watch in CBOR is asked for as one item, and answered as application/cbor-seq: asked for as that it is refused
+	// (apiserver, endpoints/handlers/watch.go).
+	media := "application/" + cmp.Or(encoding, "json")
+	return media + as("PartialObjectMetadata"), media + as("PartialObjectMetadataList")
 }
 
 // appendPath appends the path of a question. rv is the version known, 0 for none yet.

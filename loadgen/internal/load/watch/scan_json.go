@@ -3,15 +3,26 @@ package watch
 import (
 	"errors"
 
+	"github.com/stormglass/stormglass/internal/cborscan"
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// jsonScanner reads watch events, a list or an object. It accepts what encoding/json accepts, but a document must
-// be an object and the few kept values must be short.
+// tokens is a jsonscan.Scanner or a cborscan.Scanner.
+type tokens interface {
+	Next(p []byte) (n int, t jsonscan.Token, err error)
+	Keep()
+	Enter()
+	Text() []byte
+	Complete() bool
+	Reset()
+}
+
+// jsonScanner reads watch events, a list or an object, in JSON or in CBOR. It accepts what encoding/json accepts, but a
+// document must be an object and the few kept values must be short.
 type jsonScanner struct {
 	sink eventSink
 	root level // of a whole document
-	text jsonscan.Scanner
+	text tokens
 
 	ev    event
 	level level // of the object being read
@@ -24,7 +35,14 @@ func newJSONEvents(sink eventSink) *jsonScanner { return newJSON(sink, levelEven
 func newJSONObjects(sink eventSink) *jsonScanner { return newJSON(sink, levelObject) }
 
 func newJSON(sink eventSink, root level) *jsonScanner {
-	return &jsonScanner{sink: sink, root: root, text: jsonscan.Scanner{
+	return &jsonScanner{sink: sink, root: root, text: &jsonscan.Scanner{
+		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
+	}}
+}
+
+// newCBOR reads the same from CBOR: events (levelEvent), or objects and lists (levelObject).
+func newCBOR(sink eventSink, root level) *jsonScanner {
+	return &jsonScanner{sink: sink, root: root, text: &cborscan.Scanner{
 		Stream: true, LongestKey: longestKey, LongestValue: longestValue,
 	}}
 }

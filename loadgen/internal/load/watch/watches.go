@@ -96,7 +96,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
 	}
 	w.ledgers.Store(new([]*ledger))
-	watchType, listType, _ := accept(l.Encoding, l.Form)
+	watchType, listType := accept(l.Encoding, l.Form)
 	w.templates = templates{all, all.New("GET", watchType, "", nil), all.New("GET", listType, "", nil)}
 	for i := range w.watchers {
 		v := &w.watchers[i]
