@@ -213,6 +213,10 @@ func (c *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			continue
 		}
 		item := reflect.New(v.Type().Elem()).Elem()
+		if item.Kind() == reflect.Bool && isNull(follow(n.Content[i+1])) {
+			c.fail(key, at, "write true or false", "it has no value")
+			continue
+		}
 		c.value(n.Content[i+1], item, at)
 		v.SetMapIndex(reflect.ValueOf(key.Value), item)
 	}
