@@ -14,32 +14,46 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// ReleaseProgram is the controlplane program with a release's components: executable itself, or one beside it or on
+// program is a controlplane program.
+type program struct {
+	path     string
+	revision string // that it was built from; "" if that is not known
+}
+
+// findProgram finds the controlplane program with a release's components: executable itself, or one beside it or on
 // PATH.
-func ReleaseProgram(ctx context.Context, executable string, r control.Release) (string, error) {
+func findProgram(ctx context.Context, executable string, r control.Release) (program, error) {
 	if r == control.Linked() {
-		return executable, nil
+		return program{executable, control.Revision()}, nil
 	}
 	name := control.ReleaseBinary(r)
 	path := filepath.Join(filepath.Dir(executable), name)
 	if _, err := os.Stat(path); err != nil {
 		if path, err = exec.LookPath(name); err != nil {
-			return "", fmt.Errorf("%s is neither beside %s nor on PATH", name, executable)
+			return program{}, fmt.Errorf("%s is neither beside %s nor on PATH", name, executable)
 		}
 	}
-	return path, checkProgram(ctx, path, r)
-}
-
-// checkProgram checks that a program is the one of a release.
-func checkProgram(ctx context.Context, path string, r control.Release) error {
 	said, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("%s --version: %w", path, err)
+		return program{}, fmt.Errorf("%s --version: %w", path, err)
 	}
-	if text := strings.TrimSpace(string(said)); !strings.HasSuffix(text, r.String()) {
-		return fmt.Errorf("%s is %s, not of %s", path, text, r)
+	revision, ok := control.Described(string(said), r)
+	if !ok {
+		return program{}, fmt.Errorf("%s is %s, not of %s", path, strings.TrimSpace(string(said)), r)
 	}
-	return nil
+	return program{path, revision}, nil
+}
+
+// stale says that a program was built from another revision than this one, own; "": it was not, or that is not known.
+func (p program) stale(own string, r control.Release) string {
+	if own == "" || p.revision == own {
+		return ""
+	}
+	from := "a revision that it does not name"
+	if p.revision != "" {
+		from = "revision " + p.revision
+	}
+	return fmt.Sprintf("%s was built from %s and this program from %s: they may not fit together (%s)", p.path, from, own, control.BuildHint(r))
 }
 
 // releasesIn are the releases of a config's components.
@@ -51,15 +65,18 @@ func releasesIn(cfg control.Config) []control.Release {
 
 // linkRelease makes the links to the programs of a release.
 func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
-	program, err := ReleaseProgram(ctx, p.opts.Executable, r)
+	program, err := findProgram(ctx, p.opts.Executable, r)
 	if err != nil {
 		return fmt.Errorf("%w (%s)", err, control.BuildHint(r))
+	}
+	if doubt := program.stale(control.Revision(), r); doubt != "" {
+		p.progress("warning: %s", doubt)
 	}
 	if err := os.MkdirAll(p.layout.BinOf(r), 0o700); err != nil {
 		return err
 	}
 	for _, kind := range control.VersionedKinds() {
-		if err := link(p.layout.ProgramOf(r, kind), program); err != nil {
+		if err := link(p.layout.ProgramOf(r, kind), program.path); err != nil {
 			return err
 		}
 	}
@@ -76,7 +93,7 @@ func (p *Plane) config() control.Config {
 // The methods of fault.Host that take a component to another release.
 
 func (h *faultHost) ReleaseAvailable(ctx context.Context, r control.Release) error {
-	_, err := ReleaseProgram(ctx, h.plane.opts.Executable, r)
+	_, err := findProgram(ctx, h.plane.opts.Executable, r)
 	return err
 }
 

@@ -109,11 +109,11 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 		releases = append(releases, own)
 	}
 	for _, r := range releases {
-		program, err := ReleaseProgram(ctx, executable, r)
+		program, err := findProgram(ctx, executable, r)
 		if err != nil {
 			return nil, []control.Problem{{Path: "version", Msg: err.Error(), Hint: control.BuildHint(r)}}, nil
 		}
-		found, err := checkRelease(ctx, program, cfg, r, defaults)
+		found, err := checkRelease(ctx, program.path, cfg, r, defaults)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -68,7 +68,7 @@ environment failed.`,
   controlplane kubectl get nodes
   controlplane status
   controlplane down`,
-		Version:       version.Program() + " with " + control.Linked().String(),
+		Version:       version.Program() + " " + control.Describe(control.Linked(), version.Revision()),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

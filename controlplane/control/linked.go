@@ -23,3 +23,22 @@ var Linked = sync.OnceValue(func() Release {
 	parts := strings.Split(strings.TrimPrefix(kubernetes, "v"), ".")
 	return Release{Minor: strings.Join(parts[:min(2, len(parts))], "."), Kubernetes: kubernetes, Etcd: strings.TrimPrefix(etcd, "v")}
 })
+
+// builtFrom stands before the revision in what a program says of itself.
+const builtFrom = ", built from "
+
+// Describe is what the controlplane program says of itself: "with Kubernetes v1.37.1 and etcd 3.7.0, built from 0123456789ab".
+func Describe(r Release, revision string) string {
+	text := "with " + r.String()
+	if revision != "" {
+		text += builtFrom + revision
+	}
+	return text
+}
+
+// Described reports whether a controlplane program that says text of itself is one of a release, and the revision that it was
+// built from, "" if it does not say.
+func Described(text string, r Release) (revision string, ok bool) {
+	text, revision, _ = strings.Cut(strings.TrimSpace(text), builtFrom)
+	return revision, strings.HasSuffix(text, Describe(r, ""))
+}

@@ -34,6 +34,12 @@ type Info struct {
 // Program returns the version of this program.
 func Program() string { return read().Version }
 
+// Revision returns the first twelve digits of the commit that this program was built from, "" if it is not known.
+func Revision() string {
+	commit := read().Commit
+	return commit[:min(12, len(commit))]
+}
+
 // read is what this program was built from.
 func read() Info {
 	build, _ := debug.ReadBuildInfo()

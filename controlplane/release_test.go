@@ -1,0 +1,52 @@
+package controlplane
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// The program of another release is found beside this one, is asked what it is, and is doubted where it was built from another
+// revision.
+func TestProgramOfAnotherRelease(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	older, _ := control.ReleaseOf("1.36")
+	executable, own := filepath.Join(dir, "controlplane"), "0123456789ab"
+	if _, err := findProgram(t.Context(), executable, older); err == nil || err.Error() != "controlplane-1.36 is neither beside "+executable+" nor on PATH" {
+		t.Errorf("missing: %v", err)
+	}
+	for name, c := range map[string]struct{ says, wrong, doubt string }{
+		"of this revision":    {"with Kubernetes v1.36.3 and etcd 3.6.14, built from 0123456789ab", "", ""},
+		"of another revision": {"with Kubernetes v1.36.3 and etcd 3.6.14, built from ba9876543210", "", "was built from revision ba9876543210 and this program from 0123456789ab"},
+		"of none":             {"with Kubernetes v1.36.3 and etcd 3.6.14", "", "was built from a revision that it does not name and this program from 0123456789ab"},
+		"of another release":  {"with Kubernetes v1.35.4 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
+		"of older code":       {"with Kubernetes v1.36.1 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
+		"of somebody else":    {"7", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
+	} {
+		script := "#!/bin/sh\necho controlplane version " + c.says + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "controlplane-1.36"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		found, err := findProgram(t.Context(), executable, older)
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		doubt := found.stale(own, older)
+		if err != nil || (doubt == "") != (c.doubt == "") || !strings.Contains(doubt, c.doubt) {
+			t.Errorf("%s: %q, %v", name, doubt, err)
+		}
+		if doubt != "" && !strings.HasSuffix(doubt, "(make controlplane VERSION=1.36 builds it)") {
+			t.Errorf("%s: no command builds it: %q", name, doubt)
+		}
+		if doubt := found.stale("", older); doubt != "" {
+			t.Errorf("%s: a program that does not know its own revision doubts it: %s", name, doubt)
+		}
+	}
+}
