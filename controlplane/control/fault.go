@@ -116,6 +116,11 @@ type Event struct {
 	// Expected marks a requested exit, by a fault that ends processes for example: the
 	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
+	// Handover marks the exit of a component that gave its lease to a candidate that the API servers prefer, under
+	// the feature gate CoordinatedLeaderElection: it is started again.
+	Handover bool `json:"handover,omitempty"`
+	// Version is that of the component that was started, as in Component.
+	Version string `json:"version,omitempty"`
 	// Component it is about, by name; empty for faults of several.
 	Component string `json:"component,omitempty"`
 	// Detail is for a person.

@@ -49,6 +49,7 @@ func (c Config) Problems() []Problem {
 	number("scheduler.percentageOfNodesToScore", float64(c.Scheduler.PercentageOfNodesToScore), 100, "from 0 (upstream's default) to %.0f")
 
 	all = append(all, c.gateProblems()...)
+	all = append(all, c.coordinatedProblems()...)
 	for _, section := range c.FlagSections() {
 		for _, name := range slices.Sorted(maps.Keys(section.Flags)) {
 			if hint, ok := section.refused(name, section.Flags[name]); ok {

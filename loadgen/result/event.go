@@ -20,6 +20,9 @@ type Event struct {
 	On []string `json:"on,omitempty"`
 	// Expected marks an exit that the plane's supervisor had asked for.
 	Expected bool `json:"expected,omitempty"`
+	// Handover marks the exit of a component that handed its lease over (feature gate CoordinatedLeaderElection), to be
+	// started again.
+	Handover bool `json:"handover,omitempty"`
 }
 
 // EventKind is the kind of an event.

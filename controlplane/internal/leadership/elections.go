@@ -77,16 +77,11 @@ func find(kind, line string) (event control.Event, found bool) {
 }
 
 // LineTime returns the time that a component wrote at the beginning of a line of its log;
-// zero if there is none, as in a form of log that a user has chosen. klog's,
-// "I1121 14:33:22.123456", is in the local zone and without a year: it is taken to lie
-// within half a year of now.
+// zero if there is none. klog's, "I1121 14:33:22.123456", is in the local zone and without
+// a year: it is taken to lie within half a year of now.
 func LineTime(line string, now time.Time) time.Time {
-	if strings.HasPrefix(line, "{") { // etcd
-		var entry struct {
-			Time time.Time `json:"ts"`
-		}
-		_ = json.Unmarshal([]byte(line), &entry)
-		return entry.Time
+	if strings.HasPrefix(line, "{") {
+		return entryTime(line)
 	}
 	const form = "0102 15:04:05.000000"
 	if len(line) < 1+len(form) {
@@ -100,6 +95,21 @@ func LineTime(line string, now time.Time) time.Time {
 		return t.AddDate(-1, 0, 0)
 	}
 	return t
+}
+
+// entryTime is the time of an entry in JSON: etcd's is as RFC 3339 has it, Kubernetes' (--logging-format=json) in milliseconds.
+func entryTime(line string) (at time.Time) {
+	var entry struct {
+		Time json.RawMessage `json:"ts"`
+	}
+	if json.Unmarshal([]byte(line), &entry) != nil || json.Unmarshal(entry.Time, &at) == nil {
+		return at
+	}
+	var milliseconds float64
+	if json.Unmarshal(entry.Time, &milliseconds) != nil {
+		return at
+	}
+	return time.UnixMicro(int64(milliseconds * 1000))
 }
 
 // Log is one component's log, read as it grows.

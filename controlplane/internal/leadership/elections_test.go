@@ -31,6 +31,24 @@ func TestElectionsAreReadFromLogs(t *testing.T) {
 	}
 }
 
+// TestTimeOfAnEntry: etcd and Kubernetes write the time of an entry in JSON each in its own way.
+func TestTimeOfAnEntry(t *testing.T) {
+	want := time.Date(2026, 11, 25, 18, 53, 22, 500355000, time.UTC)
+	for _, line := range []string{
+		`{"level":"info","ts":"2026-11-25T18:53:22.500355Z","msg":"x"}`,
+		`{"ts":1795632802500.355,"caller":"leaderelection/leaderelection_controller.go:410","msg":"x","v":0}`,
+	} {
+		if got := LineTime(line, want); !got.Equal(want) {
+			t.Errorf("%s: %v, want %v", line, got, want)
+		}
+	}
+	for _, line := range []string{`{"msg":"no time"}`, `{"ts":"yesterday"}`, `{"ts":`} {
+		if got := LineTime(line, want); !got.IsZero() {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
 // TestTimeOfALineInJanuary: klog writes no year.
 func TestTimeOfALineInJanuary(t *testing.T) {
 	now := time.Date(2027, 1, 1, 0, 0, 1, 0, time.UTC)

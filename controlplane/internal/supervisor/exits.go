@@ -17,7 +17,7 @@ import (
 // manager that cannot renew its lease, an API server that is started while etcd has
 // no quorum, a process that the kernel kills because it has grown too large. In
 // production the kubelet (or systemd) starts them again, however they ended, so the
-// supervisor does. Without a fault such an end is the plane's.
+// supervisor does. Without a fault such an end is the plane's, but for a handover.
 
 // aftermath is the time after a fault, or after a restart that it made necessary, in
 // which an exit may be due to it: a lease of 15 s that was renewed for the last time
@@ -63,21 +63,25 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	if !expected {
 		how = i.ending()
 	}
+	handover := !expected && s.handedOver(c.process.Kind, i)
+	if handover {
+		how += ", its lease handed over"
+	}
 	s.plane.Events.Append(control.Event{
-		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected,
+		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected, Handover: handover,
 	})
-	if !expected && !s.restart(c, i) {
+	if !expected && !s.restart(c, i, handover) {
 		s.plane.Fail(s.diedError(i))
 	}
 }
 
 // restart restarts a component that has ended unexpectedly, after its back-off, if
-// that was due to a fault; else it returns false at once.
-func (s *Supervisor) restart(c *component, i *instance) bool {
+// that was a handover of its lease or due to a fault; else it returns false at once.
+func (s *Supervisor) restart(c *component, i *instance, handover bool) bool {
 	exit := i.child.Exit()
 	faults := s.plane.Faults.List()
 	s.mu.Lock()
-	if !s.settled || !underFault(faults, c.revived, exit.At) {
+	if !s.settled || !handover && !underFault(faults, c.revived, exit.At) {
 		s.mu.Unlock()
 		return false
 	}
@@ -88,7 +92,11 @@ func (s *Supervisor) restart(c *component, i *instance) bool {
 	c.crashes++
 	wait := backoff(c.crashes)
 	s.mu.Unlock()
-	s.plane.Progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), wait, s.quoteLog(i))
+	if handover {
+		s.plane.Progress("%-26s %s: its lease was handed over; started again in %v, as the kubelet would", c.process.Name, i.ending(), wait)
+	} else {
+		s.plane.Progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), wait, s.quoteLog(i))
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -96,7 +104,7 @@ func (s *Supervisor) restart(c *component, i *instance) bool {
 		return true
 	case <-timer.C:
 	}
-	revived, err := s.revive(c, i)
+	revived, err := s.revive(c, i, handover)
 	switch {
 	case s.plane.Closing.Err() != nil: // the error may be due to that
 	case err != nil:
@@ -108,13 +116,13 @@ func (s *Supervisor) restart(c *component, i *instance) bool {
 }
 
 // revive starts a component whose process has ended by itself, unless a fault has
-// taken over its restart.
-func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
+// taken over its restart. A handover accounts for no exit that comes after.
+func (s *Supervisor) revive(c *component, i *instance, handover bool) (bool, error) {
 	c.change.Lock()
 	defer c.change.Unlock()
 	s.mu.Lock()
 	due := c.instance == i && !i.claimed
-	if due {
+	if due && !handover {
 		c.revived = time.Now()
 	}
 	s.mu.Unlock()
@@ -145,17 +153,28 @@ type ComponentError struct{ error }
 func (e *ComponentError) Unwrap() error { return e.error }
 
 // FirstExit returns the error of the first component, in the order of starting, that
-// has ended; nil if none has. The others may have ended because of it.
+// has ended; nil if none has. The others may have ended because of it. One that was ready and
+// has handed its lease over does not count: Settle has it started again.
 func (s *Supervisor) FirstExit() error {
+	type exited struct {
+		c     *component
+		i     *instance
+		ready bool
+	}
+	var ended []exited
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, c := range s.components {
+		if c.child.Ended() {
+			ended = append(ended, exited{c, c.instance, c.ready})
+		}
+	}
+	s.mu.Unlock()
+	for _, x := range ended {
 		switch {
-		case !c.child.Ended():
-		case c.ready:
-			return s.diedError(c.instance)
-		default:
-			return s.startError(c, c.instance)
+		case !x.ready:
+			return s.startError(x.c, x.i)
+		case !s.handedOver(x.c.process.Kind, x.i):
+			return s.diedError(x.i)
 		}
 	}
 	return nil

@@ -178,7 +178,10 @@ func (s *Supervisor) replace(c *component, i *instance) {
 	c.last, c.instance, c.restarts = c.instance, i, c.restarts+1
 	s.mu.Unlock()
 	s.plane.Progress("%-26s started again, pid %d", c.process.Name, i.child.PID)
-	s.plane.Events.Append(control.Event{Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID)})
+	s.plane.Events.Append(control.Event{
+		Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID),
+		Version: c.process.Release.VersionOf(c.process.Kind),
+	})
 	go s.watch(c, i)
 }
 

@@ -212,7 +212,7 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	}
 	p.eventsOf(t, scheduler, control.EventExit, 1)
 	kill := p.breaks(t, control.Fault{Kind: control.FaultKill, Components: []string{scheduler}})
-	if revived, err := p.revive(m, l); revived || err != nil {
+	if revived, err := p.revive(m, l, false); revived || err != nil {
 		t.Errorf("its back-off is over: revived %v, %v", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 0 {
@@ -221,7 +221,7 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	if _, err := p.faults.Clear(t.Context(), kill.ID); err != nil {
 		t.Error(err)
 	}
-	if revived, err := p.revive(m, l); revived || err != nil {
+	if revived, err := p.revive(m, l, false); revived || err != nil {
 		t.Errorf("the kill is over: revived %v, %v", revived, err)
 	}
 	if n := p.count(scheduler, control.EventStart); n != 1 {

@@ -143,12 +143,15 @@ const (
 	aftermath = 30 * time.Second
 )
 
-// Outage is a time in which a fault kept a component away: its scrapes may be lost and
+// Outage is a time in which a fault, or a handover of its lease, kept a component away: its scrapes may be lost and
 // its process be another.
 type Outage struct {
 	From, Until time.Time
-	Fault       string // its kind
+	Fault       string // its kind, or handover
 }
+
+// handover stands for a fault where a component handed its lease over.
+const handover = "handover of its lease"
 
 // Outages are those of a run by component, in no order.
 type Outages map[string][]Outage
@@ -164,8 +167,8 @@ func (all Outages) Fault(component string, from, until time.Time) string {
 	return ""
 }
 
-func (all Outages) add(component string, from, back time.Time, f *Fault) {
-	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), f.Kind})
+func (all Outages) add(component string, from, back time.Time, kind string) {
+	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), kind})
 }
 
 // Outages gives the outages of the run, and the exits that no fault accounts for, in
@@ -175,8 +178,8 @@ func (all Outages) add(component string, from, back time.Time, f *Fault) {
 // ready again; schedulers and controller managers also while a fault is on the API
 // servers or etcd, as they ask an API server who may scrape them. A process that ended is
 // away until the next one is ready, if a fault accounts for the exit: the rules are in
-// docs/reference/objectives.md, "Components under a fault". An exit that the supervisor
-// was asked for without a fault (a person restored etcd) is neither.
+// docs/reference/objectives.md, "Components under a fault". So is one that handed its lease
+// over. An exit that the supervisor was asked for without a fault (a person restored etcd) is neither.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
@@ -188,7 +191,9 @@ func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 		cause := t.cause(x, revived[x.Component], marked)
 		switch {
 		case cause != nil:
-			outages.add(x.Component, x.Time, t.back(x.Component, x.Time, x.Time), cause)
+			outages.add(x.Component, x.Time, t.back(x.Component, x.Time, x.Time), cause.Kind)
+		case x.Handover:
+			outages.add(x.Component, x.Time, t.back(x.Component, x.Time, x.Time), handover)
 		case !x.Expected:
 			unexplained = append(unexplained, x)
 		}
@@ -213,12 +218,12 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 			last = back
 		}
 		if f.silences() {
-			outages.add(name, f.Begin, back, f)
+			outages.add(name, f.Begin, back, f.Kind)
 		}
 	}
 	if f.silencesElected() {
 		for _, name := range t.elected {
-			outages.add(name, f.Begin, t.back(name, f.Begin, last), f)
+			outages.add(name, f.Begin, t.back(name, f.Begin, last), f.Kind)
 		}
 	}
 }

@@ -199,3 +199,32 @@ func TestCrashLoopIsReadInLinearTime(t *testing.T) {
 		}
 	}
 }
+
+// A component that hands its lease over is started again: its scrapes are excused, and no fault need account for its exit. Where a
+// fault does it is the fault's.
+func TestHandoverIsAnOutage(t *testing.T) {
+	const name = "kube-scheduler-0"
+	handover := event(10, result.EventExit, name)
+	handover.Handover = true
+	back := []result.Event{handover, event(10.1, result.EventStart, name), event(12, result.EventReady, name)}
+	outages, unexplained := Of(back).Outages()
+	if len(unexplained) > 0 {
+		t.Errorf("unexplained: %+v", unexplained)
+	}
+	for s, want := range map[float64]string{8: "", 11: "handover of its lease", 26: "handover of its lease", 28: ""} {
+		if got := outages.Fault(name, at(s), at(s)); got != want {
+			t.Errorf("at %v s it is away by %q, want %q", s, got, want)
+		}
+	}
+	if got := outages.Fault("kube-scheduler-1", at(11), at(11)); got != "" {
+		t.Errorf("another is away by %q", got)
+	}
+	outages, _ = Of(append([]result.Event{begin(5, "slowFsync", "etcd-0"), end(20)}, back...)).Outages()
+	if got := outages.Fault(name, at(11), at(11)); got != "slowFsync" {
+		t.Errorf("under a fault it is away by %q", got)
+	}
+	// A crash soon after it was started again is no part of the handover.
+	if _, unexplained = Of(append(back, event(14, result.EventExit, name))).Outages(); len(unexplained) != 1 {
+		t.Errorf("a crash after it: %+v", unexplained)
+	}
+}

@@ -34,6 +34,7 @@ type Exit struct {
 	Time      time.Time
 	Detail    string
 	Expected  bool // the supervisor had asked for it
+	Handover  bool // it handed its lease over, to be started again
 	// Ready is when the process that took its place was ready. Zero: none was before
 	// the next exit.
 	Ready time.Time
@@ -99,7 +100,7 @@ func (t *Timeline) follow(e result.Event) {
 	case result.EventExit:
 		p.exits = append(p.exits, len(t.Exits))
 		t.Exits = append(t.Exits, Exit{
-			Component: e.Name, Time: e.Time, Detail: e.Detail, Expected: e.Expected,
+			Component: e.Name, Time: e.Time, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover,
 			started: p.started, starting: !p.started.IsZero() && !p.ready,
 		})
 	}

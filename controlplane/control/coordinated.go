@@ -1,0 +1,61 @@
+package control
+
+import (
+	"slices"
+	"strings"
+)
+
+// The feature gate with which API servers elect schedulers and controller managers, and the API that they need for it.
+const (
+	coordinatedGate = "CoordinatedLeaderElection"
+	coordinatedAPI  = "coordination.k8s.io/v1beta1"
+)
+
+// coordinatedProblems checks that API servers serve the API of candidates where CoordinatedLeaderElection is on: without it no scheduler
+// and no controller manager would ever lead.
+func (c Config) coordinatedProblems() []Problem {
+	served, path := c.gateOf(KindAPIServer, coordinatedGate)
+	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
+		return []Problem{{
+			path, coordinatedGate + " needs " + coordinatedAPI + ", which API servers do not serve by default: nothing would lead",
+			"set apiServer.flags.runtime-config: " + coordinatedAPI + "=true",
+		}}
+	}
+	for _, kind := range []string{KindControllerManager, KindScheduler} {
+		if on, path := c.gateOf(kind, coordinatedGate); on && !served {
+			return []Problem{{
+				path, coordinatedGate + " is on in " + kind + " and off in the API servers, which would elect it: it would never lead",
+				"set featureGates." + coordinatedGate + ": true, for all",
+			}}
+		}
+	}
+	return nil
+}
+
+// gateOf reports whether components of a kind are told to have a beta feature gate on, and the field that says so.
+func (c Config) gateOf(kind, gate string) (on bool, path string) {
+	for _, gate := range []string{gate, "AllBeta"} {
+		for _, section := range c.FlagSections() {
+			if section.Kind != kind {
+				continue
+			}
+			for setting := range strings.SplitSeq(section.Flags[gatesFlag], ",") {
+				if name, value, _ := strings.Cut(strings.TrimSpace(setting), "="); strings.TrimPrefix(name, "kube:") == gate {
+					return value == "true", section.Path + "." + gatesFlag
+				}
+			}
+		}
+		if on, set := c.FeatureGates[gate]; set {
+			return on, "featureGates." + gate
+		}
+	}
+	return false, ""
+}
+
+// servesCandidates reports whether the value of runtime-config has the API of candidates served.
+func servesCandidates(runtimeConfig string) bool {
+	return slices.ContainsFunc(strings.Split(runtimeConfig, ","), func(setting string) bool {
+		name, value, set := strings.Cut(strings.TrimSpace(setting), "=")
+		return (!set || value == "true") && slices.Contains([]string{coordinatedAPI, coordinatedAPI + "/leasecandidates", "api/beta", "api/all"}, name)
+	})
+}

@@ -1,0 +1,69 @@
+package supervisor
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/leadership"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+)
+
+// Under the feature gate CoordinatedLeaderElection an API server that prefers another candidate marks the Lease of a
+// scheduler or controller manager (spec.preferredHolder). The holder renews it no more (client-go, tryCoordinatedRenew) and
+// exits once its renew deadline has passed, for its kubelet to start it again: a handover.
+
+// leaseMarked is what an API server writes when it marks the Lease of a kind, leaseLost what a holder writes as it exits, but for
+// capital letters.
+func leaseMarked(kind string) string {
+	return "Lease " + metav1.NamespaceSystem + "/" + kind + " holder changed from "
+}
+
+const leaseLost = "leaderelection lost"
+
+// handoverWithin bounds the time from the last mark to the exit: a renew deadline of 10 s by default.
+const handoverWithin = time.Minute
+
+// handedOver reports whether a process ended by handing its lease over. log is what it has written, apiServers what the API
+// servers have.
+func handedOver(kind string, exit process.Exit, started time.Time, log string, apiServers []string) bool {
+	if exit.Signal != "" || !slices.Contains(control.ElectedKinds(), kind) || !strings.Contains(strings.ToLower(log), leaseLost) {
+		return false
+	}
+	mark := leaseMarked(kind)
+	return slices.ContainsFunc(apiServers, func(log string) bool {
+		for line := range strings.Lines(log) {
+			if !strings.Contains(line, mark) {
+				continue
+			}
+			at := leadership.LineTime(line, exit.At)
+			if !at.Before(started.Truncate(time.Microsecond)) && exit.At.Sub(at) < handoverWithin {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// handedOver reports whether a process that has ended did so by handing its lease over.
+func (s *Supervisor) handedOver(kind string, i *instance) bool {
+	if !slices.Contains(control.ElectedKinds(), kind) {
+		return false
+	}
+	s.mu.Lock()
+	var servers []*process.Child
+	for _, c := range s.components {
+		if c.process.Kind == control.KindAPIServer {
+			servers = append(servers, c.child)
+		}
+	}
+	s.mu.Unlock()
+	var logs []string
+	for _, child := range servers {
+		logs = append(logs, child.Tail(quotedTail))
+	}
+	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
+}

@@ -1,0 +1,112 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/topology"
+)
+
+const (
+	lost   = "I1125 18:53:34.498047    7150 leaderelection.go:304] \"Failed to renew lease\" lock=\"kube-system/kube-scheduler\"\nE1125 18:53:34.503275    7150 server.go:337] \"Leaderelection lost\"\n"
+	marked = `leaderelection_controller.go:410] Lease kube-system/kube-scheduler holder changed from "vm_1" to "vm_2"`
+)
+
+// TestHandedOver: only what upstream documents is a handover, not any loss of a lease.
+func TestHandedOver(t *testing.T) {
+	started := time.Date(2026, 11, 25, 18, 53, 18, 0, time.UTC)
+	exit := process.Exit{Code: 1, At: started.Add(16 * time.Second)}
+	const kind = control.KindScheduler
+	for name, c := range map[string]struct {
+		kind string
+		exit process.Exit
+		log  string
+		api  []string
+		want bool
+	}{
+		"as upstream":                             {kind, exit, lost, []string{"I1125 18:53:22.500355    7137 " + marked + "\n"}, true},
+		"a controller manager":                    {control.KindControllerManager, exit, `E1125 18:53:34.503275    7150 controllermanager.go:413] "leaderelection lost/stopped"`, []string{"I1125 18:53:22.500355 7137 " + strings.ReplaceAll(marked, "kube-scheduler", "kube-controller-manager")}, true},
+		"logs in JSON":                            {kind, exit, `{"ts":1795632814503.2,"msg":"Leaderelection lost"}`, []string{`{"ts":1795632802500.3,"msg":"Lease kube-system/kube-scheduler holder changed from \"vm_1\" to \"vm_2\""}`}, true},
+		"by the second API server":                {kind, exit, lost, []string{"", "I1125 18:53:22.500355    7137 " + marked}, true},
+		"no API server has marked the lease":      {kind, exit, lost, []string{"I1125 18:53:22.500355    7137 leaderelection_controller.go:370] Created lease kube-system/kube-scheduler for \"vm_1\""}, false},
+		"the lease of another kind is marked":     {control.KindControllerManager, exit, strings.ToLower(lost), []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+		"it was marked before the process began":  {kind, exit, lost, []string{"I1125 18:53:17.500355    7137 " + marked}, false},
+		"it was marked long ago":                  {kind, process.Exit{Code: 1, At: exit.At.Add(time.Hour)}, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+		"a crash while the lease is marked":       {kind, process.Exit{Code: 2, At: exit.At}, "panic: assignment to entry in nil map\n", []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+		"a signal while the lease is marked":      {kind, process.Exit{Code: -1, Signal: "killed", At: exit.At}, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+		"an API server has no lease to hand over": {control.KindAPIServer, exit, lost, []string{"I1125 18:53:22.500355    7137 " + marked}, false},
+	} {
+		if got := handedOver(c.kind, c.exit, started, c.log, c.api); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// handingOver is a plane whose scheduler exits as one that lost its lease once the fifo "go" is written, the first time; its API
+// server writes what apiServer returns, then the fifo "said".
+func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver func()) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"go", "said"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p = supervise(t, "cd "+dir+"; if mkdir once; then read line <go; echo 'E1125 server.go:337] \"Leaderelection lost\"'; exit 1; fi; "+lasting, lasting)
+	const server = "kube-apiserver-0"
+	layout := p.plane.Layout
+	if err := os.WriteFile(filepath.Join(dir, "line"), []byte(apiServer()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "#!/bin/sh\ncd " + dir + "\ncat line\necho >said\n" + lasting + "\n"
+	if err := os.WriteFile(layout.Program(control.KindAPIServer), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.add(topology.Process{Name: server, Kind: control.KindAPIServer}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.ReadFile(filepath.Join(dir, "said")); err != nil {
+		t.Fatal(err)
+	}
+	return p, func() {
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A scheduler whose lease an API server gives to another exits, and is started again as by its kubelet: the plane lives on.
+func TestHandoverIsStartedAgain(t *testing.T) {
+	p, handOver := handingOver(t, func() string { return time.Now().Format("I0102 15:04:05.000000") + " 7137 " + marked })
+	handOver()
+	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
+	if !exit.Handover || exit.Expected || exit.Detail != "exited with code 1, its lease handed over" {
+		t.Errorf("exit: %+v", exit)
+	}
+	p.eventsOf(t, scheduler, control.EventStart, 1)
+	if err := p.FirstExit(); err != nil {
+		t.Error(err)
+	}
+	// Its next end is one like any other.
+	if err := p.Signal(scheduler, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.died; !strings.Contains(err.Error(), "it ended by signal killed") {
+		t.Errorf("the plane ended by %v", err)
+	}
+}
+
+// A scheduler that loses its lease with no API server having marked it has died, as without the feature gate.
+func TestLostLeaseWithoutHandover(t *testing.T) {
+	p, handOver := handingOver(t, func() string { return "nothing" })
+	handOver()
+	if err := <-p.died; !strings.HasPrefix(err.Error(), scheduler+" died after ") || !strings.Contains(err.Error(), "Leaderelection lost") {
+		t.Errorf("the plane ended by %v", err)
+	}
+}
