@@ -24,7 +24,7 @@ type program struct {
 // PATH.
 func findProgram(ctx context.Context, executable string, r control.Release) (program, error) {
 	if r == control.Linked() {
-		return program{executable, control.Revision()}, nil
+		return program{executable, version.Revision()}, nil
 	}
 	name := control.ReleaseBinary(r)
 	path := filepath.Join(filepath.Dir(executable), name)
@@ -69,7 +69,7 @@ func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	if err != nil {
 		return fmt.Errorf("%w (%s)", err, control.BuildHint(r))
 	}
-	if doubt := program.stale(control.Revision(), r); doubt != "" {
+	if doubt := program.stale(version.Revision(), r); doubt != "" {
 		p.progress("warning: %s", doubt)
 	}
 	if err := os.MkdirAll(p.layout.BinOf(r), 0o700); err != nil {

@@ -108,6 +108,15 @@ type Versions struct {
 	Kubernetes string `json:"kubernetes"`
 	Etcd       string `json:"etcd,omitempty"`
 	Go         string `json:"go"`
+	// Moves: the versions that upgrades and downgrades took components to, in order; the others are those at the start
+	Moves []VersionMove `json:"moves,omitempty"`
+}
+
+// VersionMove is one version that components were taken to.
+type VersionMove struct {
+	Of      string   `json:"of"` // etcd or kubernetes
+	Version string   `json:"version"`
+	On      []string `json:"on,omitempty"` // the components by name, or by kind where it is all of a kind; none: all
 }
 
 // Host is the machine that ran the generator.

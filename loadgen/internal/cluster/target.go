@@ -34,6 +34,8 @@ type Target struct {
 	// KubernetesVersion is the API server's own; EtcdVersion is known of
 	// bundled planes only.
 	KubernetesVersion, EtcdVersion string
+	// Versions are those of a bundled plane's components at the start, by name.
+	Versions map[string]string
 	// Load is the identity of all load: never system:masters, which priority
 	// and fairness exempts. On a user's cluster it is set by Setup.
 	Load *rest.Config
@@ -121,8 +123,12 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 		Bundled: true, Name: "bundled", Server: c.Server, Deviations: c.Deviations,
 		ReadySeconds: c.ReadyAt.Sub(c.StartedAt).Seconds(),
 	}
+	t.Versions = map[string]string{}
 	for _, component := range c.Components {
 		t.offer(component.Scrape)
+		if component.Version != "" {
+			t.Versions[component.Name] = component.Version
+		}
 		t.Processes = append(t.Processes, generator.Process{Component: component.Kind, Instance: component.Name, PID: component.PID})
 	}
 	return t, nil

@@ -42,7 +42,7 @@ func environmentTables(r result.Result) []tableView {
 	v, h, c := r.Run.Versions, r.Run.Host, r.Run.Cluster
 	env := tableView{Caption: "Versions and machine", Head: heads("What", "Value")}
 	for _, row := range []fact{
-		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", v.Kubernetes}, {"etcd", v.Etcd}, {"Go", v.Go},
+		{"Run", r.Run.ID}, {"Stormglass", v.Stormglass}, {"Kubernetes", kubernetesText(v)}, {"etcd", etcdText(v)}, {"Go", v.Go},
 		{"Generator's machine", h.OS + ", kernel " + h.Kernel},
 		{"CPU", fmt.Sprintf("%d × %s", h.CPUs, h.CPUModel)},
 		{"Memory", chart.Format(scenario.Size, float64(h.MemoryBytes))},

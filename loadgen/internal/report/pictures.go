@@ -63,7 +63,7 @@ func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slo
 
 func origin(r result.Result) string {
 	parts := []string{"Stormglass", runName(r), r.Run.Started.UTC().Format("2006-01-02 15:04 UTC")}
-	if v := chart.Clean(r.Run.Versions.Kubernetes); v != "" {
+	if v := kubernetesText(r.Run.Versions); v != "" {
 		parts = append(parts, "Kubernetes "+v)
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {

@@ -76,7 +76,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 func summaryFacts(run result.Run) []string {
 	facts := []string{"run " + run.ID, fmt.Sprintf("seed %d", run.Seed), "Stormglass " + run.Versions.Stormglass}
 	if run.Versions.Kubernetes != "" {
-		facts = append(facts, "Kubernetes "+run.Versions.Kubernetes)
+		facts = append(facts, "Kubernetes "+kubernetesText(run.Versions))
 	}
 	if run.Host.CPUs > 0 {
 		facts = append(facts, fmt.Sprintf("%d CPUs", run.Host.CPUs))

@@ -90,9 +90,9 @@ func (t *terminal) header(r result.Result) {
 func setting(r result.Result) string {
 	parts := []string{planeText(r.Run)}
 	if v := r.Run.Versions; v.Kubernetes != "" {
-		parts = append(parts, "Kubernetes "+chart.Clean(v.Kubernetes))
+		parts = append(parts, "Kubernetes "+kubernetesText(v))
 		if v.Etcd != "" {
-			parts = append(parts, "etcd "+chart.Clean(v.Etcd))
+			parts = append(parts, "etcd "+etcdText(v))
 		}
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {

@@ -90,10 +90,10 @@ func facts(r result.Result) []fact {
 		plane = cmp.Or(plane, "bundled")
 	}
 	f := []fact{{"Took", chart.Format(scenario.Seconds, runSeconds(r))}, {"Control plane", plane}}
-	if v := chart.Clean(r.Run.Versions.Kubernetes); v != "" {
+	if v := kubernetesText(r.Run.Versions); v != "" {
 		f = append(f, fact{"Kubernetes", v})
 	}
-	if v := chart.Clean(r.Run.Versions.Etcd); v != "" {
+	if v := etcdText(r.Run.Versions); v != "" {
 		f = append(f, fact{"etcd", v})
 	}
 	if n := r.Measurements.Nodes; n != nil && n.Count > 0 {

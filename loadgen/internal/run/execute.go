@@ -21,7 +21,7 @@ func (r *run) execute(parent, watched context.Context) {
 	defer cancel(nil)
 	beside, stop := r.patient()
 	var helpers errgroup.Group
-	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore}
+	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore, moves: followMoves(r.target.Versions)}
 	for _, e := range r.target.leadersBefore {
 		events.recordEvent(e)
 	}
@@ -69,6 +69,7 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
+	r.info.Versions.Moves = events.moves.list()
 	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles())
 	r.info.Profiles, r.info.Hooks = r.phases.profiler.all(), r.phases.hooks.ran
 	r.target.unwatch()

@@ -29,6 +29,7 @@ type follower struct {
 	after      int64           // number of the last event recorded
 	told       map[string]bool // faults by ID and kind of event
 	lost       []string        // faults that were not in force all of their time
+	moves      moves
 }
 
 // follow follows the plane until ctx ends. An error would be a gap in the timeline, so
@@ -101,7 +102,10 @@ func (f *follower) next(ctx context.Context) error {
 }
 
 func (f *follower) recordEvent(e control.Event) {
-	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected})
+	if e.Kind == control.EventStart {
+		f.moves.started(e.Component, e.Version)
+	}
+	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }
 
 // ofFault reports whether an event is recorded from the list of faults, which has their
@@ -141,6 +145,9 @@ func faultLine(s control.FaultStatus) string {
 	}
 	if len(s.Peers) > 0 {
 		fmt.Fprintf(&b, " to %s", strings.Join(s.Peers, ", "))
+	}
+	if s.To != "" {
+		fmt.Fprintf(&b, " to %s", s.To)
 	}
 	if s.Resource != "" {
 		fmt.Fprintf(&b, " for %s", s.Resource)

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// kubernetesText is the version of Kubernetes, and those that components were taken to: "v1.36.3, then v1.37.1 for kube-apiserver".
+func kubernetesText(v result.Versions) string {
+	return versionText(v.Kubernetes, v.Moves, "kubernetes")
+}
+
+// etcdText is the same of etcd.
+func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
+
+func versionText(start string, moves []result.VersionMove, of string) string {
+	text := chart.Clean(start)
+	for _, m := range moves {
+		if m.Of != of {
+			continue
+		}
+		text += ", then " + chart.Clean(m.Version)
+		if len(m.On) > 0 {
+			text += " for " + chart.Clean(strings.Join(m.On, ", "))
+		}
+	}
+	return text
+}

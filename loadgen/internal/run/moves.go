@@ -1,0 +1,75 @@
+package run
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// moves follows the versions of a plane's components through upgrades and downgrades.
+type moves struct {
+	now map[string]string // version by component
+	all []result.VersionMove
+}
+
+// followMoves follows from the versions of components at the start, by name.
+func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
+
+// started notes that a component was started with a version. One of no known version was never moved.
+func (m *moves) started(component, version string) {
+	was, known := m.now[component]
+	if !known || version == "" || was == version {
+		return
+	}
+	m.now[component] = version
+	of := partOf(component)
+	for i, last := range slices.Backward(m.all) {
+		if last.Of != of {
+			continue
+		}
+		if last.Version == version {
+			m.all[i].On = append(m.all[i].On, component)
+			return
+		}
+		break
+	}
+	m.all = append(m.all, result.VersionMove{Of: of, Version: version, On: []string{component}})
+}
+
+// partOf is what a component has the version of.
+func partOf(component string) string {
+	if control.ComponentKind(component) == control.KindEtcd {
+		return control.KindEtcd
+	}
+	return "kubernetes"
+}
+
+// list returns the moves in order. A kind stands for all its components, and none for all.
+func (m *moves) list() (all []result.VersionMove) {
+	for _, move := range m.all {
+		whole := func(same func(string) string, name string) bool {
+			for other := range m.now {
+				if same(other) == same(name) && !slices.Contains(move.On, other) {
+					return false
+				}
+			}
+			return true
+		}
+		var on []string
+		for _, name := range move.On {
+			if whole(partOf, name) {
+				break
+			}
+			if whole(control.ComponentKind, name) {
+				name = control.ComponentKind(name)
+			}
+			if !slices.Contains(on, name) {
+				on = append(on, name)
+			}
+		}
+		all = append(all, result.VersionMove{Of: move.Of, Version: move.Version, On: on})
+	}
+	return all
+}
