@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
+	"github.com/stormglass/stormglass/internal/version"
 )
 
 // program is a controlplane program.
