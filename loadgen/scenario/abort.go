@@ -1,18 +1,24 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
 // Abort is a condition that ends a run early: load stops at once, and the run has failed.
 type Abort struct {
-	// Gate: by name: its bound is broken by what was recorded of the phase so far; one of Gate, Alert and Expr
+	// Limit: a figure of docs/reference/fuse.md, as throttled, is over Max; one of Limit, Gate, Alert and Expr
+	Limit string `yaml:"limit,omitempty"`
+	// Gate: by name: its bound is broken by what was recorded of the phase so far
 	Gate  string `yaml:"gate,omitempty"`
 	Alert string `yaml:"alert,omitempty"` // fires; one of docs/reference/alerts.md
 	// Expr: PromQL with one result, as a gate's; $window reaches back to the phase's start
 	Expr string `yaml:"expr,omitempty"`
-	Max  *Bound `yaml:"max,omitempty"` // of Expr: one of Max and Min
+	Max  *Bound `yaml:"max,omitempty"` // of Limit, and of Expr: one of Max and Min
 	Min  *Bound `yaml:"min,omitempty"` // of Expr
 	// For: how long it must hold without a break, default 0s
 	For Duration `yaml:"for,omitempty"`
@@ -23,6 +29,8 @@ type Abort struct {
 // String names the condition.
 func (a *Abort) String() string {
 	switch {
+	case a.Limit != "":
+		return "limit " + a.Limit
 	case a.Gate != "":
 		return "gate " + a.Gate
 	case a.Alert != "":
@@ -34,30 +42,116 @@ func (a *Abort) String() string {
 // aborts checks what can be known without the objectives and alerts; package gate checks the rest.
 func (v *validator) aborts() {
 	for i := range v.s.AbortOn {
-		a := &v.s.AbortOn[i]
-		path := fmt.Sprintf("abortOn[%d]", i)
-		set := slices.DeleteFunc([]string{a.Gate, a.Alert, a.Expr}, func(s string) bool { return s == "" })
-		switch bounds := a.Max != nil || a.Min != nil; {
-		case len(set) == 0:
-			v.fail(path, "name a gate or an alert, or write an expr", "it has no condition")
-		case len(set) > 1:
-			v.fail(path, "write one for each", "gate, alert and expr exclude each other")
-		case a.Expr == "" && bounds:
-			v.fail(path, "leave max and min out", "%s has a bound of its own", a)
-		case a.Expr != "" && !bounds:
-			v.fail(path, "add max: or min:", "the expr has no bound")
-		case a.Max != nil && a.Min != nil:
-			v.fail(path+".min", "write two", "both max and min")
-		}
-		if a.Gate != "" {
-			v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))
-			if len(a.Over) > 0 {
-				v.fail(path+".over", "leave it out", "gate %q has phases of its own", a.Gate)
-			}
-		}
-		if a.For.D() > maxPhase {
-			v.fail(path+".for", "at most 24h", "%s is too long", a.For)
-		}
-		v.over(path+".over", a.Over)
+		v.abort(fmt.Sprintf("abortOn[%d]", i), &v.s.AbortOn[i])
 	}
+}
+
+func (v *validator) abort(path string, a *Abort) {
+	set := slices.DeleteFunc([]string{a.Limit, a.Gate, a.Alert, a.Expr}, func(s string) bool { return s == "" })
+	bounded := a.Expr != "" || a.Limit != ""
+	switch bounds := a.Max != nil || a.Min != nil; {
+	case len(set) == 0:
+		v.fail(path, "name a limit, a gate or an alert, or write an expr", "it has no condition")
+	case len(set) > 1:
+		v.fail(path, "write one for each", "limit, gate, alert and expr exclude each other")
+	case !bounded && bounds:
+		v.fail(path, "leave max and min out", "%s has a bound of its own", a)
+	case a.Limit != "" && a.Min != nil:
+		v.fail(path+".min", "write max:", "a limit has an upper bound")
+	case bounded && !bounds:
+		v.fail(path, "add max: or min:", "%s has no bound", a)
+	case a.Max != nil && a.Min != nil:
+		v.fail(path+".min", "write two", "both max and min")
+	}
+	if a.Gate != "" {
+		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))
+		if len(a.Over) > 0 {
+			v.fail(path+".over", "leave it out", "gate %q has phases of its own", a.Gate)
+		}
+	}
+	if a.For.D() > maxPhase {
+		v.fail(path+".for", "at most 24h", "%s is too long", a.For)
+	}
+	v.over(path+".over", a.Over)
+}
+
+// abortFields may follow the condition in the text of an Abort.
+var abortFields = []string{"max", "min", "for", "over"}
+
+// ParseAbort reads a condition as a flag has it: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, followed by ,FIELD=VALUE
+// for max, min, for and over (once for each phase). An error is one line with a hint.
+func ParseAbort(text string) (a Abort, err error) {
+	condition := strings.TrimSpace(text)
+	for {
+		at := strings.LastIndexByte(condition, ',')
+		field, value, _ := strings.Cut(condition[at+1:], "=")
+		if field = strings.TrimSpace(field); at < 0 || !slices.Contains(abortFields, field) {
+			break
+		}
+		if err := a.set(field, strings.TrimSpace(value)); err != nil {
+			if strings.HasPrefix(condition, "expr=") && strings.ContainsAny(value, `"})]`) {
+				break // a comma of the PromQL
+			}
+			return a, err
+		}
+		condition = strings.TrimSpace(condition[:at])
+	}
+	slices.Reverse(a.Over) // they were read from the end
+	name, value, ok := strings.Cut(condition, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	switch {
+	case !ok || name == "" || value == "":
+		return a, errors.New("it is no condition (write LIMIT=BOUND as throttled=20%, gate=NAME, alert=NAME, or expr=PROMQL,max=BOUND)")
+	case name == "limit" || name == "gate" || name == "alert" || name == "expr":
+		return a, a.set(name, value)
+	case a.Max != nil || a.Min != nil:
+		return a, fmt.Errorf("limit %s has two bounds (write %s=BOUND)", name, name)
+	}
+	a.Limit = name
+	return a, a.set("max", value)
+}
+
+// set sets a field by its name in YAML.
+func (a *Abort) set(field, value string) error {
+	var err error
+	bound := func(into **Bound) {
+		if *into != nil {
+			err = errors.New("it is there twice")
+			return
+		}
+		*into = new(Bound)
+		err = (*into).UnmarshalText([]byte(value))
+	}
+	switch field {
+	case "limit":
+		a.Limit = value
+	case "gate":
+		a.Gate = value
+	case "alert":
+		a.Alert = value
+	case "expr":
+		a.Expr = value
+	case "max":
+		bound(&a.Max)
+	case "min":
+		bound(&a.Min)
+	case "for":
+		err = a.For.UnmarshalText([]byte(value))
+	case "over":
+		a.Over = append(a.Over, value)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	return nil
+}
+
+// AbortedBy is the scenario with one condition in the place of its own. Errors at its fields name where it comes from, as a
+// flag, in the place of the scenario's file. Package gate checks the rest.
+func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
+	c := *s
+	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}
+	v := &validator{s: &c}
+	v.abort("", &c.AbortOn[0])
+	return &c, errors.Join(v.errs...)
 }

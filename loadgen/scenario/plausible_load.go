@@ -198,18 +198,23 @@ func (l *Load) kept() float64 {
 	if !l.kind().manifests {
 		return 0
 	}
-	var size, weights float64
-	for _, s := range l.Sizes {
-		size, weights = size+float64(s.Size)*s.Weight, weights+s.Weight
-	}
-	if size = size / max(weights, 1e-9); len(l.Sizes) == 0 {
-		size = float64(l.Size)
-	}
 	made := map[string]bool{}
 	for _, o := range l.Operations() {
 		if l.OwnObjects(o) {
 			made[o.Resource] = true
 		}
 	}
-	return float64(len(made)) * float64(l.Objects) * size
+	return float64(len(made)) * float64(l.Objects) * l.size()
+}
+
+// size is the mean of the payload of an object of the load, in bytes.
+func (l *Load) size() float64 {
+	var size, weights float64
+	for _, s := range l.Sizes {
+		size, weights = size+float64(s.Size)*s.Weight, weights+s.Weight
+	}
+	if len(l.Sizes) == 0 {
+		return float64(l.Size)
+	}
+	return size / max(weights, 1e-9)
 }

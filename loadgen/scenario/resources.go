@@ -278,3 +278,20 @@ func (v *validator) payloads(path string, l *Load) {
 		}
 	}
 }
+
+// BuiltIn is a resource of Kubernetes itself.
+type BuiltIn struct {
+	Name, Group, Kind string
+	Versions          []string // as "apps/v1", the preferred one first
+	Verbs             []string
+}
+
+// BuiltIns lists the resources of Kubernetes itself, by name.
+func BuiltIns() (all []BuiltIn) {
+	for _, name := range slices.Sorted(maps.Keys(builtIns())) {
+		plural, group, _ := strings.Cut(name, ".")
+		of := builtIns()[name]
+		all = append(all, BuiltIn{plural, group, of.kind, of.versions, of.verbs})
+	}
+	return all
+}

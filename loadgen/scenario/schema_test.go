@@ -124,6 +124,7 @@ func shapes() map[string]schemadoc.Part {
 			schemadoc.Part{"required": []string{"gate"}, "properties": schemadoc.Part{"max": false, "min": false, "over": false}},
 			schemadoc.Part{"required": []string{"alert"}, "properties": schemadoc.Part{"max": false, "min": false}},
 			schemadoc.Part{"required": []string{"expr"}, "allOf": []any{oneBound}},
+			schemadoc.Part{"required": []string{"limit", "max"}, "properties": schemadoc.Part{"min": false}},
 		}},
 	}
 	var rules []any

@@ -139,6 +139,9 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatInt(int64(b), 10)), nil
 }
 
+// Roughly writes a size with three digits.
+func (b Bytes) Roughly() string { return inUnits(float64(b)) }
+
 // Unit is the unit of a gate's value.
 type Unit string
 

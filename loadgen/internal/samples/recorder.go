@@ -23,7 +23,8 @@ type Recorder struct {
 	event func(result.Event)
 
 	mu          sync.Mutex
-	from        time.Time // of the slot under way
+	follow      func(Slot) // nil: nobody does
+	from        time.Time  // of the slot under way
 	requests    map[string]*Requests
 	streams     map[string]*Streams
 	last        map[string]time.Time // by kind of event and load: when it happened last
@@ -53,7 +54,21 @@ func (r *Recorder) Requests(load string) *Requests {
 	if r == nil {
 		return nil
 	}
-	return counterOf(&r.mu, r.requests, load)
+	c := counterOf(&r.mu, r.requests, load)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.follow != nil && c.spread == nil {
+		c.spread = new(histogram)
+	}
+	return c
+}
+
+// Follow calls f at the end of each slot with what the loads did in it, also if that is nothing. f must return at once and not
+// use the Recorder. Call it before the first load asks for its Requests.
+func (r *Recorder) Follow(f func(Slot)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.follow = f
 }
 
 // Streams is where the watches of the load of that name are counted.
@@ -140,6 +155,9 @@ func (r *Recorder) flush(now time.Time) error {
 		s.Streams[load] = taken
 		r.note(result.EventRelist, load, taken.Relists, now)
 		r.note(result.EventWatchBreak, load, taken.Breaks, now)
+	}
+	if r.follow != nil {
+		r.follow(s)
 	}
 	if len(s.Requests)+len(s.Streams) == 0 {
 		return nil

@@ -51,6 +51,8 @@ type RequestSlot struct {
 	// External is the slowest without the generator's own delay; nil in runs that
 	// were recorded before it was.
 	External *float64 `json:"external,omitempty"`
+
+	took []bucket // how long each took; for a Window
 }
 
 // SlowestExternal is the slowest request without the generator's own delay, as far
@@ -129,6 +131,7 @@ func countable(counts ...int64) bool {
 type Requests struct {
 	succeeded, unsent atomic.Int64
 	slowest, external atomic.Int64 // nanoseconds
+	spread            *histogram   // nil: nobody follows
 
 	mu     sync.Mutex
 	failed map[string]int64
@@ -140,6 +143,7 @@ func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
 		r.took(took, own)
+		r.spread.add(took - own)
 	}
 }
 
@@ -155,6 +159,9 @@ func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	r.failed[outcome]++
 	r.mu.Unlock()
 	r.took(took, own)
+	if outcome != canceled {
+		r.spread.add(took - own)
+	}
 }
 
 func (r *Requests) took(took, own time.Duration) {
@@ -187,6 +194,7 @@ func (r *Requests) take() RequestSlot {
 	r.mu.Lock()
 	s.Failed, r.failed = r.failed, nil
 	r.mu.Unlock()
+	s.took = r.spread.take()
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
@@ -16,7 +17,11 @@ import (
 // Stop is a compiled condition that ends a run early.
 type Stop struct {
 	*scenario.Abort
-	compiled Compiled
+	// Every is the interval of scrapes, for the range of a limit's rates.
+	Every time.Duration
+
+	compiled Compiled // of gates, alerts and expressions
+	limit    *Limit   // nil of those
 	over     []string // phases
 	follower *alerting.Follower
 
@@ -25,14 +30,55 @@ type Stop struct {
 	Blind string
 }
 
+// Source answers PromQL over what is known so far: an *archive.Archive, or a Prometheus that scrapes the cluster.
+type Source interface {
+	Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error)
+}
+
+// AlertSource evaluates alerts itself.
+type AlertSource interface {
+	// Firing returns whether an alert fires, and what it says.
+	Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error)
+}
+
 // Stops compiles the conditions of a scenario's abortOn. All errors are joined, one line each, naming the field.
 func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
-	b := newBook(nil)
+	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
+}
+
+// StopOptions say what the alerts of flags may be.
+type StopOptions struct {
+	Rules alerting.Ruleset // they come before the shipped ones
+	// Elsewhere: a Prometheus evaluates alerts, by rules that are not known here.
+	Elsewhere bool
+}
+
+// FlagStops compiles conditions that flags give to a run of a scenario, as ParseAbort reads them. Errors name the flag.
+func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions) (stops []*Stop, err error) {
+	var errs []error
+	for _, text := range texts {
+		from := fmt.Sprintf("%s %q", flag, text)
+		a, err := scenario.ParseAbort(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", from, err))
+			continue
+		}
+		of, err := s.AbortedBy(from, a)
+		if err == nil {
+			var one []*Stop
+			one, err = stopsOf(of, func(int) string { return "" }, o)
+			stops = append(stops, one...)
+		}
+		errs = append(errs, err)
+	}
+	return stops, errors.Join(errs...)
+}
+
+func stopsOf(s *scenario.Scenario, path func(int) string, o StopOptions) (stops []*Stop, err error) {
+	b := newBook(o.Rules)
 	var errs []error
 	for i := range s.AbortOn {
-		a := &s.AbortOn[i]
-		path := fmt.Sprintf("abortOn[%d]", i)
-		stop, err := compileStop(s, a, path, b)
+		stop, err := compileStop(s, &s.AbortOn[i], path(i), b, o.Elsewhere)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -42,7 +88,22 @@ func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stops, errors.Join(errs...)
 }
 
-func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book) (*Stop, error) {
+func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, elsewhere bool) (*Stop, error) {
+	stop := &Stop{Abort: a, Every: s.Record.Interval.D(), over: a.Over}
+	if len(stop.over) == 0 {
+		stop.over = s.PhaseNames()
+	}
+	if a.Limit != "" {
+		var err error
+		stop.limit, err = compileLimit(a, func(field, hint, format string, args ...any) error {
+			return s.Errorf(path+"."+field, hint, format, args...)
+		})
+		return stop, err
+	}
+	if a.Alert != "" && elsewhere {
+		stop.compiled.Alert = a.Alert
+		return stop, nil
+	}
 	g := scenario.Gate{Name: path, Expr: a.Expr, Max: a.Max, Min: a.Min, Over: a.Over, Alert: a.Alert}
 	at := path
 	switch {
@@ -63,47 +124,133 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book) (
 	case c.alert != nil && c.alert.fires:
 		return nil, s.Errorf(path+".gate", "name one with fires: false", "whether gate %q holds is known at the end of its phases only", a.Gate)
 	case c.objective.measure != nil:
-		return nil, s.Errorf(path+".gate", "write an expr over the generator's metrics, as stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
+		return nil, s.Errorf(path+".gate", "write a limit, or an expr over the generator's metrics, as stormglass_requests_total", "objective %s of gate %q is not recorded: it is judged when the run is over", c.objective.Name, a.Gate)
 	}
-	return &Stop{Abort: a, compiled: c, over: c.Over}, nil
+	stop.compiled, stop.over = c, c.Over
+	return stop, nil
+}
+
+// StopFamilies lists the metrics that conditions read, as Families does those of gates.
+func StopFamilies(stops []*Stop) (all []string) {
+	for _, s := range stops {
+		reads := s.compiled.reads
+		if s.limit != nil && s.limit.expr != "" {
+			reads, _ = selectors(s.limit.at(s.Every))
+		}
+		for _, r := range reads {
+			all = append(all, alerting.MetricOf(r))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Text is the condition with its bound and duration, as ParseAbort reads it.
+func (s *Stop) Text() string {
+	a := s.Abort
+	text := strings.Replace(a.String(), " ", "=", 1)
+	switch {
+	case a.Limit != "":
+		text = fmt.Sprintf("%s=%s", a.Limit, a.Max)
+	case a.Expr != "" && a.Max != nil:
+		text += ",max=" + a.Max.String()
+	case a.Expr != "":
+		text += ",min=" + a.Min.String()
+	}
+	if a.For > 0 {
+		text += ",for=" + a.For.String()
+	}
+	for _, phase := range a.Over {
+		text += ",over=" + phase
+	}
+	return text
+}
+
+// OfClient reports whether the condition is about the generator's own requests: HoldsOf evaluates it, else Holds.
+func (s *Stop) OfClient() bool { return s.limit != nil && s.limit.Client }
+
+// HoldsOf evaluates a condition about the generator's requests at a moment of a phase that began at start. It returns why the
+// run ends, or "" while it goes on.
+func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
+	if !slices.Contains(s.over, phase) {
+		return s.sustained("", phase, start, at)
+	}
+	s.Blind = ""
+	r := s.limit.client(c, s.Max.Value)
+	why := ""
+	switch {
+	case r.few:
+		s.Blind = "there were too few requests"
+	case r.over && r.text != "":
+		why = r.text
+	case r.over:
+		why = fmt.Sprintf("%s is over %s", show(s.limit.Unit, r.value), show(s.limit.Unit, s.Max.Value))
+	}
+	return s.sustained(why, phase, start, at)
 }
 
 // Holds evaluates the condition at a moment of a phase that began at start, over what is recorded so far. It returns why the
 // run ends, or "" while it goes on. An error is the context's.
-func (s *Stop) Holds(ctx context.Context, a *archive.Archive, phase string, start, at time.Time) (why string, err error) {
+func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time.Time) (why string, err error) {
 	s.Blind = ""
 	if !slices.Contains(s.over, phase) {
-		s.since = time.Time{}
-		return "", nil
-	}
-	if s.compiled.alert != nil {
-		why, err = s.fires(ctx, a, at)
-	} else {
-		why, err = s.breaks(ctx, a, phase, start, at)
+		return s.sustained("", phase, start, at), nil
 	}
 	switch {
-	case err != nil:
+	case s.compiled.Alert != "":
+		why, err = s.fires(ctx, a, at)
+	case s.limit != nil:
+		why, err = s.breaks(ctx, a, s.limit.at(s.Every), s.limit.Unit, s.Max.Value, "<=", at)
+	default:
+		c := s.compiled
+		why, err = s.breaks(ctx, a, c.exprAt(window{name: phase, start: start, end: at}), c.objective.Unit, c.bound, c.op, at)
+	}
+	if err != nil {
 		return "", err
+	}
+	return s.sustained(why, phase, start, at), nil
+}
+
+// sustained returns why the run ends when a breach, empty for none, has lasted as long as it must.
+func (s *Stop) sustained(why, phase string, start, at time.Time) string {
+	switch {
 	case why == "":
 		s.since = time.Time{}
-		return "", nil
+		return ""
 	case s.since.IsZero():
 		s.since = at
 	}
 	held := at.Sub(s.since)
 	if held < s.For.D() {
-		return "", nil
+		return ""
 	}
 	if s.For > 0 {
 		why += fmt.Sprintf(", for %s", span(held))
 	}
-	return fmt.Sprintf("abortOn: %s in phase %s, %s after its start: %s", s.Abort, phase, span(at.Sub(start)), why), nil
+	return fmt.Sprintf("abortOn: %s in phase %s, %s after its start: %s", s.Abort, phase, span(at.Sub(start)), why)
 }
 
 // fires says that the alert fires, or "".
-func (s *Stop) fires(ctx context.Context, a *archive.Archive, at time.Time) (string, error) {
+func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error) {
+	if theirs, ok := a.(AlertSource); ok {
+		fires, summary, err := theirs.Firing(ctx, s.compiled.Alert, at)
+		switch {
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case err != nil:
+			s.Blind = err.Error()
+		case fires:
+			return noted("it fires", summary), nil
+		}
+		return "", nil
+	}
+	recorded, ok := a.(*archive.Archive)
+	if !ok || s.compiled.alert == nil {
+		s.Blind = "nothing evaluates it"
+		return "", nil
+	}
 	if s.follower == nil {
-		s.follower = s.compiled.alert.rules.Only(s.compiled.Alert).Follow(a)
+		s.follower = s.compiled.alert.rules.Only(s.compiled.Alert).Follow(recorded)
 	}
 	firing, failed, err := s.follower.Firing(ctx, at)
 	if err != nil {
@@ -120,10 +267,9 @@ func (s *Stop) fires(ctx context.Context, a *archive.Archive, at time.Time) (str
 	return "", nil
 }
 
-// breaks says that the value breaks the bound, or "".
-func (s *Stop) breaks(ctx context.Context, a *archive.Archive, phase string, start, at time.Time) (string, error) {
-	c := s.compiled
-	samples, err := a.Instant(ctx, c.exprAt(window{name: phase, start: start, end: at}), at)
+// breaks says that a value of the expression breaks the bound, or "".
+func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Unit, bound float64, op string, at time.Time) (string, error) {
+	samples, err := a.Instant(ctx, expr, at)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -138,12 +284,12 @@ func (s *Stop) breaks(ctx context.Context, a *archive.Archive, phase string, sta
 			continue
 		}
 		s.Blind = ""
-		over, word := sample.V > c.bound, "over"
-		if c.op == ">=" {
-			over, word = sample.V < c.bound, "under"
+		over, word := sample.V > bound, "over"
+		if op == ">=" {
+			over, word = sample.V < bound, "under"
 		}
 		if over {
-			why = noted(fmt.Sprintf("%s is %s %s", show(c.objective.Unit, sample.V), word, show(c.objective.Unit, c.bound)), describe(sample.Labels))
+			why = noted(fmt.Sprintf("%s is %s %s", show(u, sample.V), word, show(u, bound)), describe(sample.Labels))
 		}
 	}
 	return why, nil

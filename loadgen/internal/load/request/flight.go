@@ -165,6 +165,16 @@ func (l *flights) expired(now, timeout time.Duration) (*flight, time.Duration) {
 	return f, 0
 }
 
+// openFor counts the open flights whose arrival was intended at least so long ago.
+func (l *flights) openFor(d, now time.Duration) (n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for f := l.open.next; f != &l.open && now-f.intended >= d; f = f.next {
+		n++
+	}
+	return n
+}
+
 // unpin follows the cancelling. A stream that ends by itself settles its flight.
 func (l *flights) unpin(f *flight) {
 	l.mu.Lock()

@@ -96,6 +96,18 @@ func (r *measured) BeginPhase(name string, at time.Time) { r.engine.phases.Begin
 // Live returns what happened since the last call.
 func (r *measured) Live() load.Live { return r.engine.window.live(time.Now()) }
 
+// Overdue counts the requests that are open and were intended at least so long ago.
+func (r *measured) Overdue(d time.Duration) int64 {
+	e := r.engine
+	e.mu.Lock()
+	start := e.start
+	e.mu.Unlock()
+	if start.IsZero() {
+		return 0
+	}
+	return e.flights.openFor(d, time.Since(start))
+}
+
 // Results are by phase and kind. Rates are per second of the load in the phase. They are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 

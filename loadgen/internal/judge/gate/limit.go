@@ -1,0 +1,126 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Limit is a figure that ends a run when it passes a bound.
+type Limit struct {
+	Name string
+	What string // in a clause
+	Unit scenario.Unit
+	// Client: of the generator's own requests, known ten times a second. Others are read from recorded metrics.
+	Client bool
+
+	expr   string // PromQL of others; $range is the range of rates
+	client func(Client, float64) clientFigure
+}
+
+// clientFigure is a client's figure beside a bound.
+type clientFigure struct {
+	value float64
+	text  string // in the place of the value, where that is not known exactly
+	over  bool   // the bound
+	few   bool   // requests, too few to say
+}
+
+// Client is what the generator knows of its own requests.
+type Client struct {
+	*samples.Window
+	// Overdue counts requests that are open for that long.
+	Overdue func(time.Duration) int64
+}
+
+// Requests that a client's limit needs before it says anything: in the last samples.Span, and for the error budget in all.
+const (
+	leastRecent = 10
+	leastBudget = 100
+)
+
+// Limits lists the figures, the client's first.
+func Limits() []Limit {
+	share := func(of func(samples.Counts) int64, counts func(Client) samples.Counts, least int64) func(Client, float64) clientFigure {
+		return func(c Client, bound float64) clientFigure {
+			n := counts(c)
+			v := float64(of(n)) / float64(max(n.Ended, 1))
+			return clientFigure{value: v, over: v > bound, few: n.Ended < least}
+		}
+	}
+	recent, total := func(c Client) samples.Counts { return c.Recent() }, func(c Client) samples.Counts { return c.Total() }
+	throttled, errors := func(c samples.Counts) int64 { return c.Throttled }, func(c samples.Counts) int64 { return c.Errors }
+	return []Limit{
+		{Name: "latency", What: "p99 of the loads' requests over the last 5 s, from the intended start and without the generator's own delay; requests that are open for longer than the bound count as slower", Unit: scenario.Seconds, Client: true, client: clientLatency},
+		{Name: "throttled", What: "share of the loads' requests over the last 5 s that were answered with 429", Unit: scenario.Ratio, Client: true, client: share(throttled, recent, leastRecent)},
+		{Name: "errors", What: "share of the loads' requests over the last 5 s that were answered with 5xx, lost, or not answered in time", Unit: scenario.Ratio, Client: true, client: share(errors, recent, leastRecent)},
+		{Name: "error-budget", What: "the same share of all requests since the first phase began, from 100 requests on", Unit: scenario.Ratio, Client: true, client: share(errors, total, leastBudget)},
+		{Name: "apiserver-latency", What: "p99 of the requests of all clients at the worst API server, without WATCH, CONNECT and streams to pods", Unit: scenario.Seconds,
+			expr: `max(histogram_quantile(0.99, sum by (instance, le) (rate(apiserver_request_duration_seconds_bucket{verb!~"WATCH|CONNECT",subresource!~"log|exec|attach|portforward|proxy"}[$range]))))`},
+		{Name: "apiserver-throttled", What: "share of the requests of all clients that API servers answered with 429", Unit: scenario.Ratio,
+			expr: `(sum(rate(apiserver_request_total{code="429"}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
+		{Name: "apiserver-errors", What: "share of the requests of all clients that API servers answered with 5xx", Unit: scenario.Ratio,
+			expr: `(sum(rate(apiserver_request_total{code=~"5.."}[$range])) or vector(0)) / sum(rate(apiserver_request_total[$range]))`},
+		{Name: "etcd-size", What: "size of the largest etcd member's database, or without etcd's metrics the size that the API server sees", Unit: scenario.Size,
+			expr: `max(etcd_mvcc_db_total_size_in_bytes) or max(apiserver_storage_size_bytes)`},
+		{Name: "etcd-quota", What: "the same size as a share of the member's quota; it needs etcd's metrics", Unit: scenario.Ratio,
+			expr: `max(etcd_mvcc_db_total_size_in_bytes / etcd_server_quota_backend_bytes)`},
+	}
+}
+
+// clientLatency is the p99 of recent requests, of which those that are open for longer than the bound are the slowest.
+func clientLatency(c Client, bound float64) clientFigure {
+	limit := time.Duration(min(bound, math.MaxInt32) * float64(time.Second))
+	open := c.Overdue(limit)
+	n := c.Recent().Ended + open
+	r := clientFigure{over: c.Over(limit)+open > n/100, few: n < leastRecent}
+	if open > n/100 {
+		r.value, r.text = bound, fmt.Sprintf("%d of %d requests are open for longer than %s", open, n, show(scenario.Seconds, bound))
+		return r
+	}
+	r.value = c.Longest(n/100 - open).Seconds()
+	return r
+}
+
+func limitNames() (names []string) {
+	for _, l := range Limits() {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
+// compileLimit checks a limit's name and its bound's unit. fail makes an error at a field.
+func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args ...any) error) (*Limit, error) {
+	all := Limits()
+	i := slices.IndexFunc(all, func(l Limit) bool { return l.Name == a.Limit })
+	if i < 0 {
+		names := limitNames()
+		return nil, fail("limit", strictyaml.Hint(a.Limit, names, "limits: "+strings.Join(names, ", ")), "unknown limit %q", a.Limit)
+	}
+	l := &all[i]
+	switch {
+	case a.Max == nil:
+		return nil, fail("max", "add max: "+l.Unit.Example(), "limit %s has no bound", l.Name)
+	case !a.Max.Fits(l.Unit):
+		return nil, fail("max", "write it as "+l.Unit.Example(), "%s is not in %s, the unit of %s", a.Max, l.Unit, l.Name)
+	case a.Max.Value <= 0:
+		return nil, fail("max", "a bound over 0", "%s would end every run", a.Max)
+	case l.Unit == scenario.Ratio && a.Max.Value >= 1:
+		return nil, fail("max", "less than 100%", "no share is over %s", a.Max)
+	}
+	return l, nil
+}
+
+// leastRange is the shortest range of rates: three scrapes 10 s apart are in it.
+const leastRange = 30 * time.Second
+
+// at is the PromQL of a limit for scrapes so far apart.
+func (l *Limit) at(interval time.Duration) string {
+	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(leastRange, 4*interval).Milliseconds()))
+}

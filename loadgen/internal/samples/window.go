@@ -1,0 +1,159 @@
+package samples
+
+import (
+	"math/bits"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Span is how far back the recent figures of a Window reach.
+const Span = 5 * time.Second
+
+// Window sums up what all loads did in the last Span and since the start. The zero value is empty. It is for one goroutine.
+type Window struct {
+	slots         []summary // of the last Span, oldest first
+	recent, total Counts
+	took          [buckets]int64 // of the recent
+}
+
+// canceled is the outcome of requests that were given up because the run ended.
+const canceled = "canceled"
+
+type summary struct {
+	until time.Time
+	Counts
+	took []bucket
+}
+
+// Counts are numbers of requests.
+type Counts struct {
+	Ended     int64 // in any way, but those that were given up because the run ended
+	Throttled int64 // answered with 429
+	// Errors that are the server's: 5xx, no whole answer, or none in time.
+	Errors int64
+}
+
+func (c *Counts) add(o Counts, sign int64) {
+	c.Ended += sign * o.Ended
+	c.Throttled += sign * o.Throttled
+	c.Errors += sign * o.Errors
+}
+
+// Add takes in a slot that has just ended; Recorder.Follow gives it.
+func (w *Window) Add(s Slot) {
+	n := summary{until: s.Until()}
+	for _, r := range s.Requests {
+		n.Ended += r.Succeeded
+		for outcome, count := range r.Failed {
+			n.count(outcome, count)
+		}
+		n.took = append(n.took, r.took...)
+	}
+	w.slots = append(w.slots, n)
+	w.sum(n, 1)
+	w.total.add(n.Counts, 1)
+	gone := 0
+	for gone < len(w.slots) && !w.slots[gone].until.After(n.until.Add(-Span)) {
+		w.sum(w.slots[gone], -1)
+		gone++
+	}
+	w.slots = append(w.slots[:0], w.slots[gone:]...)
+}
+
+func (w *Window) sum(n summary, sign int64) {
+	w.recent.add(n.Counts, sign)
+	for _, b := range n.took {
+		w.took[b.at] += sign * b.n
+	}
+}
+
+func (c *Counts) count(outcome string, n int64) {
+	switch {
+	case outcome == canceled:
+		return
+	case outcome == "429":
+		c.Throttled += n
+	case outcome == "other", len(outcome) == 3 && outcome[0] < '5' && outcome[0] >= '0':
+	case strings.TrimSpace(outcome) != "": // 5xx, and the kinds of load.Outcome
+		c.Errors += n
+	}
+	c.Ended += n
+}
+
+// Recent counts the requests that ended in the last Span.
+func (w *Window) Recent() Counts { return w.recent }
+
+// Total counts those that ended since the first slot.
+func (w *Window) Total() Counts { return w.total }
+
+// Over is how many recent requests took longer than d, without the generator's own delay; those that took up to 6% longer
+// may be left out.
+func (w *Window) Over(d time.Duration) (n int64) {
+	for i := bucketOf(d) + 1; i < buckets; i++ {
+		n += w.took[i]
+	}
+	return n
+}
+
+// Longest is the time that all but n of the recent requests did not exceed, up to 6% more; 0 if there are no more than n.
+func (w *Window) Longest(n int64) time.Duration {
+	for i := buckets - 1; i >= 0; i-- {
+		if n -= w.took[i]; n < 0 {
+			return edge(i)
+		}
+	}
+	return 0
+}
+
+// Buckets of durations: one below the shortest, and perOctave in each doubling of it; the last takes all that is longer.
+const (
+	shortest  = 10 // 2^10 ns, about a microsecond
+	perOctave = 16
+	octaves   = 32 // up to 73 minutes
+	buckets   = 1 + octaves*perOctave
+)
+
+type bucket struct {
+	at int
+	n  int64
+}
+
+func bucketOf(d time.Duration) int {
+	if d < 1<<shortest {
+		return 0
+	}
+	power := bits.Len64(uint64(d)) - 1
+	part := int(uint64(d)>>(power-4)) - perOctave
+	return min(1+(power-shortest)*perOctave+part, buckets-1)
+}
+
+// edge is the upper edge of a bucket.
+func edge(i int) time.Duration {
+	if i == 0 {
+		return 1 << shortest
+	}
+	octave, part := (i-1)/perOctave, (i-1)%perOctave
+	return time.Duration(perOctave+part+1) << (shortest + octave - 4)
+}
+
+// histogram counts durations. It is safe for concurrent use; a nil one counts nothing.
+type histogram [buckets]atomic.Int64
+
+func (h *histogram) add(d time.Duration) {
+	if h != nil {
+		h[bucketOf(d)].Add(1)
+	}
+}
+
+func (h *histogram) take() (all []bucket) {
+	if h == nil {
+		return nil
+	}
+	for i := range h {
+		if n := h[i].Swap(0); n > 0 {
+			all = append(all, bucket{i, n})
+		}
+	}
+	return all
+}
