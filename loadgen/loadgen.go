@@ -140,6 +140,9 @@ type Options struct {
 	// the end in order: what is still to be removed stays, the report is written.
 	// Nil: they always wait.
 	Hurry <-chan struct{}
+	// Fuse ends the run early and bounds what it sends; on a user's cluster it also guards the cluster. The zero value: the
+	// usual conditions and the lock on a user's cluster, else nothing.
+	Fuse Fuse
 }
 
 // internal are the options for package run.
@@ -160,7 +163,7 @@ func (o Options) internal() run.Options {
 		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
 		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
-		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry,
+		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse,
 	}
 }
 

@@ -85,7 +85,9 @@ type Run struct {
 	Hooks       []Hook    `json:"hooks,omitempty"`   // commands before and after phases, in their order
 	Interrupted bool      `json:"interrupted"`       // by the user
 	Aborted     string    `json:"aborted,omitempty"` // what of abortOn ended the run, which has failed
-	Failure     string    `json:"failure,omitempty"` // how the environment failed (exit 4)
+	// AbortOn: conditions that would have ended the run: of the scenario, of --abort-on, and the usual ones on a user's cluster
+	AbortOn []string `json:"abortOn,omitempty"`
+	Failure string   `json:"failure,omitempty"` // how the environment failed (exit 4)
 	// Left: objects not removed from a user's cluster, why, and the command that does
 	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"`

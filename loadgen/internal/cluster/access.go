@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,21 +23,34 @@ func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return lacks(missing)
+	return errors.New(lacking(missing))
 }
 
-func lacks(missing []string) error {
-	return fmt.Errorf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
+func lacking(missing []string) string {
+	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
 }
 
 // missingAccess returns the needs that we are not allowed.
 func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
+	allowed, err := askAccess(ctx, client, needs)
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range needs {
+		if text := n.String(); !allowed[i] && !slices.Contains(missing, text) {
+			missing = append(missing, text)
+		}
+	}
+	return missing, nil
+}
+
+// askAccess asks for each need whether we are allowed it.
+func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
-	denied := make([]bool, len(needs))
-	err = load.Parallel(ctx, len(needs), func(ctx context.Context, i int) error {
-		allowed, err := mayI(ctx, client, needs[i])
-		denied[i] = !allowed
+	allowed := make([]bool, len(needs))
+	err := load.Parallel(ctx, len(needs), func(ctx context.Context, i int) (err error) {
+		allowed[i], err = mayI(ctx, client, needs[i])
 		return err
 	})
 	if err != nil {
@@ -45,12 +59,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 		}
 		return nil, fmt.Errorf("cannot be asked for its permissions: %w (`kubectl auth can-i --list` asks for the same)", err)
 	}
-	for i, n := range needs {
-		if text := n.String(); denied[i] && !slices.Contains(missing, text) {
-			missing = append(missing, text)
-		}
-	}
-	return missing, nil
+	return allowed, nil
 }
 
 func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error) {

@@ -91,7 +91,8 @@ const (
 //  2. nodes
 //  3. pods of others on those nodes (DaemonSets that tolerate every taint)
 //  4. the nodes' Leases, CSINodes and ResourceSlices, certificate requests, cluster-wide RBAC
-//  5. other objects without a namespace, definitions of custom resources
+//  5. other objects without a namespace, definitions of custom resources, the cluster's lock
+//  6. the namespaces of Jobs that clean up after runs
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	c, err := newCleaner(cfg, runID)
 	if err != nil {
@@ -100,7 +101,7 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	if c.metadata, err = metadata.NewForConfig(cfg); err != nil {
 		return Removed{}, err
 	}
-	c.created, c.definitions, c.devices = scenario.Creatables(), true, true
+	c.created, c.definitions, c.devices, c.locks, c.jobs = scenario.Creatables(), true, true, true, true
 	c.discovery = c.client.Discovery()
 	c.log, c.notice = log, log
 	defer Waiting(log, "the cluster to remove what runs left")()
@@ -123,16 +124,20 @@ func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 	return &cleaner{
 		client: client, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, deleted: map[string]bool{},
+		ofJobs: metav1.ListOptions{LabelSelector: selector(cleanupLabel, runID), Limit: 500},
 	}
 }
 
 // cleaner removes what runs made, in as many attempts as it takes.
 type cleaner struct {
 	client      kubernetes.Interface
-	metadata    metadata.Interface           // for the next two
-	created     []scenario.Creatable         // cluster objects that actions create
-	definitions bool                         // definitions of custom resources are removed too
-	devices     bool                         // so are ResourceSlices and DeviceClasses
+	metadata    metadata.Interface   // for the next two
+	created     []scenario.Creatable // cluster objects that actions create
+	definitions bool                 // definitions of custom resources are removed too
+	devices     bool                 // so are ResourceSlices and DeviceClasses
+	locks       bool                 // so are locks of the cluster
+	jobs        bool                 // so is, last of all, what runs in the cluster to clean up after a run
+	ofJobs      metav1.ListOptions
 	discovery   discovery.DiscoveryInterface // so are objects of all other resources without namespaces; nil: not
 	owned       metav1.ListOptions
 	log         func(string) // called with each deletion; may be nil
@@ -191,7 +196,11 @@ func (c *cleaner) attempt(ctx context.Context) error {
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	return errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx))
+	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx))
+	if err != nil {
+		return err
+	}
+	return c.removeJobs(ctx)
 }
 
 // errNotGone ends an attempt whose namespace is still there.

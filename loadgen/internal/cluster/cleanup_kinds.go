@@ -223,6 +223,24 @@ func (c *cleaner) rbac(ctx context.Context) error {
 	return removeListed(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), c.owned, nil, &c.removed.RBAC)
 }
 
+// removeJobs removes the namespaces of Jobs that clean up after runs, and does not wait: this may run in one of them.
+func (c *cleaner) removeJobs(ctx context.Context) error {
+	if !c.jobs {
+		return nil
+	}
+	client := c.client.CoreV1().Namespaces()
+	return removeListed(ctx, c, "namespace", "namespaces", client, c.ofJobs, nil, &c.removed.Namespaces)
+}
+
+// removeLocks gives back the cluster's lock that runs held.
+func (c *cleaner) removeLocks(ctx context.Context) error {
+	if !c.locks {
+		return nil
+	}
+	plural := "leases in " + lockNamespace
+	return c.noteUnseen(plural, removeListed(ctx, c, "lock", plural, c.client.CoordinationV1().Leases(lockNamespace), c.owned, nil, &c.removed.Leases))
+}
+
 // metadataCollection is a collection of objects of which only the metadata is read.
 type metadataCollection struct{ metadata.ResourceInterface }
 

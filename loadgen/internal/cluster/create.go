@@ -175,6 +175,9 @@ func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []strin
 	}
 	maps.Copy(labels, t.meta("").Labels)
 	o.SetLabels(labels)
+	if !m.Namespaced {
+		o.SetOwnerReferences(append(o.GetOwnerReferences(), t.owner()...))
+	}
 	t.confine(m, o)
 	t.setConversion(m, o)
 	for _, namespace := range t.namespacesOf(m) {

@@ -98,7 +98,7 @@ func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interfa
 			return nil, fmt.Errorf("%s %w", user, err)
 		}
 		if len(missing) > 0 {
-			refused = fmt.Errorf("%s %w", user, lacks(missing))
+			refused = fmt.Errorf("%s %s", user, lacking(missing))
 		}
 		return refused, nil
 	}

@@ -28,7 +28,7 @@ func (t *Target) makeDeviceClass(ctx context.Context, client kubernetes.Interfac
 	}
 	ours := resourcev1.DeviceSelector{CEL: &resourcev1.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", scenario.DeviceDriver)}}
 	class := &resourcev1.DeviceClass{
-		ObjectMeta: t.meta(t.DeviceClass()), Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{ours}},
+		ObjectMeta: t.clusterMeta(t.DeviceClass()), Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{ours}},
 	}
 	_, err := client.ResourceV1().DeviceClasses().Create(ctx, class, metav1.CreateOptions{})
 	switch {

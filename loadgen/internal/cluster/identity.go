@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -40,14 +41,31 @@ const (
 // ReplicaSet controller's back-off.
 func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface) error {
 	defer t.waiting("the cluster to make namespace " + t.Namespace + " and its ServiceAccount")()
-	err := load.Parallel(ctx, len(t.namespaces), func(ctx context.Context, i int) error {
-		namespace := &corev1.Namespace{ObjectMeta: t.meta(t.namespaces[i])}
+	create := func(ctx context.Context, name string, annotations map[string]string) (types.UID, error) {
+		namespace := &corev1.Namespace{ObjectMeta: t.clusterMeta(name)}
+		namespace.Annotations = annotations
 		maps.Copy(namespace.Labels, t.scenario.NamespaceLabels)
-		_, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+		made, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 		if err != nil {
-			return fmt.Errorf("create namespace %s: %w", t.namespaces[i], err)
+			return "", fmt.Errorf("create namespace %s: %w", name, err)
 		}
-		return nil
+		return made.UID, nil
+	}
+	var expires map[string]string
+	if t.deadline != nil {
+		expires = map[string]string{DeadlineAnnotation: t.deadline.text()}
+	}
+	var err error
+	if t.uid, err = create(ctx, t.Namespace, expires); err != nil {
+		return err
+	}
+	if t.deadline != nil {
+		t.deadline.keep(ctx)
+	}
+	others := t.namespaces[1:]
+	err = load.Parallel(ctx, len(others), func(ctx context.Context, i int) error {
+		_, err := create(ctx, others[i], nil)
+		return err
 	})
 	if err != nil {
 		return err
@@ -109,11 +127,11 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 	}
 	rbac, opts := client.RbacV1(), metav1.CreateOptions{}
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.meta(name), Rules: rules(needs, "")}, opts)
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: t.clusterMeta(name), Rules: rules(needs, "")}, opts)
 	if err != nil {
 		return fmt.Errorf("create clusterrole %s: %w", name, err)
 	}
-	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.meta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
+	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: t.clusterMeta(name), Subjects: subjects, RoleRef: ref("ClusterRole")}, opts)
 	if err != nil {
 		return fmt.Errorf("create clusterrolebinding %s: %w", name, err)
 	}

@@ -66,7 +66,7 @@ func each(verbs, group, resource, namespace string) []need {
 // adminNeeds are those of Setup and Cleanup, for the user. Those of the nodes' identities are signedNeeds and accountNeeds.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
-		each("create get list delete", "", "namespaces", ""),
+		each("create get list patch delete", "", "namespaces", ""),
 		each("create get", "", "serviceaccounts", ns),
 		each("create", "", "serviceaccounts/token", ns),
 		each("create list delete", rbacv1.GroupName, "clusterroles", ""),

@@ -62,9 +62,12 @@ func (t *Target) NodeSelector() map[string]string {
 }
 
 // ownedBy selects what a run made; "" means every run.
-func ownedBy(runID string) string {
+func ownedBy(runID string) string { return selector(RunLabel, runID) }
+
+// selector selects by a label that has the id of a run; "" means every run.
+func selector(label, runID string) string {
 	if runID == "" {
-		return RunLabel
+		return label
 	}
-	return RunLabel + "=" + runID
+	return label + "=" + runID
 }

@@ -35,6 +35,8 @@ type Plan struct {
 	// Account is the ServiceAccount that load runs as, Role the name of its
 	// RBAC objects; empty on a bundled plane.
 	Account, Role string
+	// Stops are the conditions that end the run early.
+	Stops []string
 	// Commands are run on the generator's machine before and after phases; Profiles are taken of components.
 	Commands, Profiles []string
 	Notes              []string
@@ -136,32 +138,13 @@ func surgeOf(text string, replicas int) float64 {
 
 func (p *Plan) countLoads(s *scenario.Scenario) {
 	p.Objects = map[string]int{}
-	background := 0.0
-	count := func(l scenario.Load) (rate float64, watches int) {
-		for resource := range madeBy(&l) {
+	for _, l := range s.Loads() {
+		for resource := range madeBy(l.Load) {
 			p.Objects[resource] += l.Objects
 		}
-		if l.OpensWatches() {
-			return 0, l.Count
-		}
-		return max(float64(l.Rate), float64(l.Shape.EndRate())), 0
 	}
-	for _, l := range s.Background {
-		rate, _ := count(l)
-		background += rate
-	}
-	p.Rate = background
-	held := 0
-	for _, phase := range s.Phases {
-		rate, open := background, held
-		for _, l := range phase.Load {
-			r, w := count(l)
-			rate, open = rate+r, open+w
-			if l.Hold {
-				held += w
-			}
-		}
-		p.Rate, p.Watches = max(p.Rate, rate), max(p.Watches, open)
+	for _, peak := range s.Peaks() {
+		p.Rate, p.Watches = max(p.Rate, peak.Requests), max(p.Watches, peak.Watches)
 	}
 }
 
@@ -207,6 +190,9 @@ func (p Plan) String() string {
 	}
 	if len(p.Profiles) > 0 {
 		line("Profiles", "%s, as far as the cluster permits it", strings.Join(p.Profiles, ", "))
+	}
+	if len(p.Stops) > 0 {
+		line("Stops", "early when %s", strings.Join(p.Stops, ", or "))
 	}
 	line("Removes", "all of it at the end; all of it is labelled %s=%s", RunLabel, p.RunID)
 	for _, n := range p.Notes {

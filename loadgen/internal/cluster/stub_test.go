@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,7 @@ type stub struct {
 	// headers of all requests so far; guarded by mu.
 	mu      sync.Mutex
 	headers []http.Header
+	paths   []string
 }
 
 const goodToken = "good"
@@ -58,7 +60,7 @@ func authority(s *httptest.Server) []byte {
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	s.headers = append(s.headers, r.Header)
+	s.headers, s.paths = append(s.headers, r.Header), append(s.paths, r.Method+" "+r.URL.Path)
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if r.Header.Get("Authorization") != "Bearer "+goodToken {
@@ -95,6 +97,13 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// asked are all requests so far, as "GET /version".
+func (s *stub) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.paths)
 }
 
 // kubeconfig of the stub, with a token.

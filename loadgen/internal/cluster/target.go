@@ -13,6 +13,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -77,10 +78,13 @@ type Target struct {
 	// scrapeNotes are those of Notes that are about how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
+	deadline    *deadline // of a user's cluster
+	uid         types.UID // of the first namespace, once made
+	cleanupJob  bool      // a Job of the cluster cleans up too
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: "stormglass-" + runID, Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
+	t := &Target{runID: runID, Namespace: namespaceOf(runID), Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
 	t.namespaces = t.BatchNamespaces()
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
@@ -148,20 +152,34 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	}
 	t.own = k.ownPlane(t.Admin)
 	defer Waiting(tell, "the cluster to say what we may do")()
-	look := newLookup(client.Discovery(), s)
-	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	needs, err := t.allNeeds(newLookup(client.Discovery(), s))
+	if err == nil {
+		if err = checkAccess(ctx, client, needs); err != nil {
+			err = fmt.Errorf("%s %w", user, err)
+		}
 	}
-	batches, err := batchNeeds(look, t.Namespace)
+	if err == nil {
+		err = t.checkCredentials(ctx, client, user)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
-	if err := checkAccess(ctx, client, slices.Concat(adminNeeds(t.Namespace, s), batches, t.needs)); err != nil {
-		return nil, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
+	t.describe(ctx, k, client)
+	return t, nil
+}
+
+// allNeeds are the permissions of a run: of the user and of the identity of load, which a user may give only what they hold.
+func (t *Target) allNeeds(look *lookup) (all []need, err error) {
+	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {
+		return nil, err
 	}
-	if err := t.checkCredentials(ctx, client, user); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
-	}
+	batches, err := batchNeeds(look, t.Namespace)
+	return slices.Concat(adminNeeds(t.Namespace, t.scenario), batches, t.needs), err
+}
+
+// describe makes the notes on what is different in a user's cluster.
+func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.Interface) {
+	s := t.scenario
 	t.offer(apiServerScrape(t.Admin))
 	t.noteProxy()
 	if as := k.AuthInfo.Impersonate; as != "" {
@@ -175,7 +193,6 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	if s.Nodes.Count > 0 {
 		t.Notes = append(t.Notes, "DaemonSets that tolerate every taint place a pod on each simulated node too; those pods go with the nodes")
 	}
-	return t, nil
 }
 
 func (t *Target) offer(s control.ScrapeTarget) {
@@ -255,6 +272,7 @@ func (t *Target) Setup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
+	t.deadline = t.newDeadline(ctx, client)
 	return t.setup(ctx, client)
 }
 
@@ -270,10 +288,10 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	if err := t.tryCreates(ctx, false); err != nil {
 		return err
 	}
-	if err := t.makeDeviceClass(ctx, client); err != nil {
+	if err := t.makeNamespaces(ctx, client); err != nil {
 		return err
 	}
-	if err := t.makeNamespaces(ctx, client); err != nil {
+	if err := t.makeDeviceClass(ctx, client); err != nil {
 		return err
 	}
 	if err := t.tryCreates(ctx, true); err != nil {
@@ -340,7 +358,7 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
 	}
-	c.definitions, c.devices = t.widgets, t.DeviceClass() != ""
+	c.definitions, c.devices, c.jobs = t.widgets, t.DeviceClass() != "", t.cleanupJob
 	for _, k := range scenario.Creatables() {
 		if slices.ContainsFunc(t.manifests, func(m scenario.Manifest) bool { return m.Creatable == k }) {
 			c.created = append(c.created, k)
@@ -362,6 +380,7 @@ func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 	if t.accounts != nil {
 		t.accounts.Close()
 	}
+	t.deadline.end()
 	return errors.Join(err, c.persist(ctx))
 }
 

@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -17,11 +19,25 @@ type abortError string
 
 func (e abortError) Error() string { return string(e) }
 
-// aborts looks at the conditions that end a run early, over what is recorded so far.
+const (
+	// newsEvery is how often recorded metrics are looked at for a scrape that has come.
+	newsEvery = 100 * time.Millisecond
+	// askEvery is the time between questions to a Prometheus that scrapes the cluster.
+	askEvery = 2 * time.Second
+)
+
+// aborts looks at the conditions that end a run early.
 type aborts struct {
 	journal
-	every time.Duration // between looks: that of scrapes
 	stops []*gate.Stop
+	// usual are conditions that nobody asked for: they may be without data.
+	usual []*gate.Stop
+	// halt stops all load at once; overdue counts open requests by age.
+	halt    func()
+	overdue func(time.Duration) int64
+
+	once  sync.Once
+	slots chan samples.Slot // of the client
 
 	mu    sync.Mutex
 	phase string // empty: none
@@ -39,55 +55,149 @@ func (a *aborts) beginPhase(name string, at time.Time) {
 
 func (a *aborts) endPhase() { a.beginPhase("", time.Time{}) }
 
-// watch looks at the conditions after each interval until ctx ends, and calls end with what held. Samples that are copied
-// from a Prometheus come too late for it.
-func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
-	scrapes, live := r.recorder.(*record.Recorder)
-	if len(a.stops) == 0 || !live {
-		for _, s := range a.stops {
-			a.note(s, "the metrics are copied from a Prometheus when a phase is over")
-		}
-		<-ctx.Done()
-		return nil
+func (a *aborts) current() (phase string, start time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.phase, a.start
+}
+
+// setInterval sets the interval of scrapes, which is known when the target is.
+func (a *aborts) setInterval(every time.Duration) {
+	for _, s := range slices.Concat(a.stops, a.usual) {
+		s.Every = every
 	}
-	samples := archive.Evaluating(scrapes.Live())
-	tick := time.NewTicker(a.every)
+}
+
+// all are the conditions about the generator's own requests, or the others.
+func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
+	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
+		for _, s := range list {
+			if s.OfClient() == ofClient {
+				some = append(some, s)
+			}
+		}
+	}
+	return some
+}
+
+// follow lets the recorder of samples give each slot, if a condition needs them. Call it before the loads are made.
+func (a *aborts) follow(r *samples.Recorder) {
+	if len(a.all(true)) == 0 {
+		return
+	}
+	a.slots = make(chan samples.Slot, int(samples.Span/samples.Width))
+	r.Follow(func(s samples.Slot) {
+		select {
+		case a.slots <- s:
+		default: // the evaluation is 5 s late: what it will say is old anyway
+		}
+	})
+}
+
+// watch looks at the conditions until ctx ends, and calls end with what held: at those of the generator's own requests in each
+// slot of samples, at others after each scrape, or every two seconds at a Prometheus of the user's.
+func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
+	var looking sync.WaitGroup
+	defer looking.Wait()
+	if a.slots != nil {
+		looking.Go(func() { a.watchClient(ctx, end) })
+	}
+	switch scrapes, live := r.recorder.(*record.Recorder); {
+	case len(a.all(false)) == 0:
+	case live:
+		looking.Go(func() { a.watchScrapes(ctx, scrapes, end) })
+	case r.theirs != nil:
+		looking.Go(func() {
+			a.every(ctx, askEvery, func() bool { return a.look(ctx, r.theirs, end) })
+		})
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (a *aborts) every(ctx context.Context, interval time.Duration, look func() (goOn bool)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
-		if why := a.look(ctx, samples, time.Now()); why != "" {
-			a.step("ending early: %s", why)
-			a.event(time.Now(), result.EventNote, "ended early", why)
-			end(abortError(why))
-			<-ctx.Done()
-			return nil
+		if !look() {
+			return
 		}
 	}
 }
 
-// look returns what holds, or "".
-func (a *aborts) look(ctx context.Context, samples *archive.Archive, at time.Time) string {
-	a.mu.Lock()
-	phase, start := a.phase, a.start
-	a.mu.Unlock()
-	if phase == "" {
-		return ""
+func (a *aborts) watchScrapes(ctx context.Context, scrapes *record.Recorder, end context.CancelCauseFunc) {
+	recorded := archive.Evaluating(scrapes.Live())
+	seen, in := int64(-1), ""
+	a.every(ctx, newsEvery, func() bool {
+		done := scrapes.Scrapes().Done
+		phase, _ := a.current()
+		if phase == "" || done == seen && phase == in {
+			return true
+		}
+		seen, in = done, phase
+		return a.look(ctx, recorded, end)
+	})
+}
+
+func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
+	stops := a.all(true)
+	client := gate.Client{Window: new(samples.Window), Overdue: a.overdue}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case slot := <-a.slots:
+			client.Add(slot)
+			phase, start := a.current()
+			if phase == "" {
+				continue
+			}
+			for _, s := range stops {
+				if why := s.HoldsOf(client, phase, start, slot.Until()); why != "" {
+					a.trip(why, end)
+					return
+				}
+				a.note(s, s.Blind)
+			}
+		}
 	}
-	for _, s := range a.stops {
-		why, err := s.Holds(ctx, samples, phase, start, at)
+}
+
+// look evaluates the conditions over recorded metrics. False: the run has ended.
+func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
+	phase, start := a.current()
+	if phase == "" {
+		return true
+	}
+	for _, s := range a.all(false) {
+		why, err := s.Holds(ctx, source, phase, start, time.Now())
 		switch {
 		case err != nil:
-			return "" // ctx has ended, or the rules cannot be evaluated at all
+			return true // ctx has ended, or the rules cannot be evaluated at all
 		case why != "":
-			return why
+			a.trip(why, end)
+			return false
 		}
 		a.note(s, s.Blind)
 	}
-	return ""
+	return true
+}
+
+// trip stops load and ends the run. The first condition that holds does.
+func (a *aborts) trip(why string, end context.CancelCauseFunc) {
+	a.once.Do(func() {
+		if a.halt != nil {
+			a.halt()
+		}
+		end(abortError(why))
+		a.step("ending early: %s", why)
+		a.event(time.Now(), result.EventNote, "ended early", why)
+	})
 }
 
 // note remembers whether a condition ever had data.

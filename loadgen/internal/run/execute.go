@@ -71,6 +71,9 @@ func (r *run) execute(parent, watched context.Context) {
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
 	r.info.Versions.Moves = events.moves.list()
 	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles())
+	if taken := r.target.lockTaken(); taken != "" {
+		r.info.Warnings = append(r.info.Warnings, taken)
+	}
 	r.info.Profiles, r.info.Hooks = r.phases.profiler.all(), r.phases.hooks.ran
 	r.target.unwatch()
 }

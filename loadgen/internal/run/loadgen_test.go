@@ -59,7 +59,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789")}
 	r := &run{
 		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes},
-		target: newTarget(gone, &userCluster{c, gone, cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
+		target: newTarget(gone, &userCluster{console: c, cluster: gone, cleanup: cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()
 	registry, err := Options{Collectors: collectors}.registry()

@@ -31,6 +31,7 @@ type loads struct {
 
 	mu     sync.Mutex
 	failed error
+	halted bool // nothing is started any more
 }
 
 type placed struct {
@@ -81,7 +82,12 @@ func (ls *loads) of(phase string) []*placed {
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx, cancel := context.WithCancel(context.Background())
+		ls.mu.Lock()
 		p.stop, p.done = cancel, make(chan struct{})
+		if ls.halted {
+			cancel()
+		}
+		ls.mu.Unlock()
 		go func() {
 			defer close(p.done)
 			if err := p.load.Run(ctx); err != nil && ctx.Err() == nil {
@@ -95,6 +101,28 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 		defer ls.mu.Unlock()
 		return ls.failed
 	}
+}
+
+// halt lets no load send anything more, and returns at once: what is in flight is waited for when the loads are stopped.
+func (ls *loads) halt() {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.halted = true
+	for _, p := range ls.all {
+		if p.stop != nil {
+			p.stop()
+		}
+	}
+}
+
+// overdue counts the requests of all loads that are open and were intended at least so long ago.
+func (ls *loads) overdue(d time.Duration) (n int64) {
+	for _, p := range ls.all {
+		if l, ok := p.load.(interface{ Overdue(time.Duration) int64 }); ok {
+			n += l.Overdue(d)
+		}
+	}
+	return n
 }
 
 func (ls *loads) fail(err error) {

@@ -48,7 +48,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 // directory.
 func nodesTarget(ctx context.Context, o Options, id string, c console, started *undo) (*target, error) {
 	if o.Kubeconfig.Files != "" {
-		t, _, err := askForCluster(ctx, o, nil, id, true, c)
+		t, _, err := askForCluster(ctx, o, nil, nil, id, c)
 		return t, err
 	}
 	if o.Plane != "" {

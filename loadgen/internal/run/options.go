@@ -38,6 +38,7 @@ type Options struct {
 	Confirm                 func(context.Context, cluster.Plan) (bool, error)
 	Progress                Progress
 	Hurry                   <-chan struct{}
+	Fuse                    Fuse
 }
 
 func (o Options) checkLoads() error {

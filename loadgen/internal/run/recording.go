@@ -56,6 +56,7 @@ type recording struct {
 	recorder
 	closers []func() error      // in the order of closing
 	sender  *remotewrite.Sender // nil: nothing is sent
+	theirs  gate.Source         // asked while the run goes on, where nothing is scraped; nil where it is
 	hurry   <-chan struct{}
 }
 
@@ -71,19 +72,20 @@ type recordingOptions struct {
 	registry *prometheus.Registry
 	receiver *remotewrite.Client // nil: nothing is sent
 	name     string              // of the run, for the receiver
+	extra    []string            // metrics to keep beside those of gates
 }
 
 func openRecording(o recordingOptions) (*recording, error) {
 	options := record.Options{
 		Interval: o.scenario.Record.Interval.D(), Drop: o.scenario.Record.Drop,
-		Extra: gate.Families(o.scenario), Registry: o.registry, Log: o.step,
+		Extra: append(gate.Families(o.scenario), o.extra...), Registry: o.registry, Log: o.step,
 	}
 	if o.source != nil {
 		copies, err := o.source.Record(o.dir, options)
 		if err != nil {
 			return nil, exitcode.EnvironmentError(err)
 		}
-		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry}
+		r := &recording{recorder: copies, closers: []func() error{copies.Close}, hurry: o.hurry, theirs: o.source.Live()}
 		if o.receiver != nil {
 			r.sender = newSender(o.receiver, copies.Own(), o.name, o.step, ownSeries())
 		}

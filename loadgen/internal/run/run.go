@@ -67,6 +67,7 @@ type run struct {
 	custom    *custom
 	display   *display
 	phases    *phases
+	aborts    *aborts
 }
 
 // Run runs a scenario and returns its directory. An error means that there is
@@ -77,17 +78,17 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	if err != nil {
 		return "", exitcode.UsageError(err)
 	}
-	stops, err := gate.Stops(o.Scenario)
+	ends, err := o.aborts()
 	if err != nil {
-		return "", exitcode.UsageError(err)
+		return "", err
 	}
-	if err := errors.Join(o.checkTarget(), o.checkLoads(), o.checkCustom(), CheckDescriptors(o.Scenario), o.checkHooks()); err != nil {
+	if err := o.check(); err != nil {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}
 	defer c.announceSignals(ctx, o.Kubeconfig.Files != "")()
 	var started undo
-	r, watched, err := prepare(ctx, o, gates, c, &started)
+	r, watched, err := prepare(ctx, o, gates, ends, c, &started)
 	if err != nil {
 		left := started.undo(err)
 		if ctx.Err() != nil {
@@ -95,15 +96,14 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		}
 		return "", errors.Join(err, left)
 	}
-	r.phases.aborts.stops = stops
 	r.execute(ctx, watched)
 	return r.dir.path, r.close()
 }
 
 // prepare makes all stages ready. The context that it returns ends with ctx or when
 // the target is lost. started undoes what it has done when it fails.
-func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, started *undo) (r *run, watched context.Context, err error) {
-	r = &run{o: o, journal: journal{console: c}}
+func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
+	r = &run{o: o, journal: journal{console: c}, aborts: ends}
 	registry, err := o.registry()
 	if err != nil {
 		return nil, nil, err
@@ -111,6 +111,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	if r.info, err = describe(o); err != nil {
 		return nil, nil, err
 	}
+	r.info.AbortOn = ends.texts()
 	for _, w := range r.info.Warnings {
 		c.step("warning: %s", w)
 	}
@@ -133,7 +134,10 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, c console, s
 	var source *promimport.Source
 	switch {
 	case o.Kubeconfig.Files != "":
-		r.target, source, err = askForCluster(ctx, o, gates, r.info.ID, false, c)
+		r.target, source, err = askForCluster(ctx, o, gates, ends, r.info.ID, c)
+		if err == nil {
+			started.add(r.target.unlock)
+		}
 	case o.Plane != "":
 		r.target, err = sharedTarget(ctx, o, r.info.ID, c)
 	}
@@ -203,6 +207,9 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		return err
 	}
 	told, err := t.setup(ctx, r.console, started)
+	if err == nil && r.o.Fuse.CleanupImage != "" {
+		err = exitcode.EnvironmentError(t.MakeCleanupJob(ctx, r.o.Fuse.CleanupImage))
+	}
 	if err != nil {
 		return err
 	}
@@ -215,7 +222,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	r.recording, err = openRecording(recordingOptions{
 		console: r.console, dir: r.dir.path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
 		source: source, listener: listener, public: r.o.ObservePublic, registry: registry,
-		receiver: client, name: rundir.Name(r.dir.path, s.Variant),
+		receiver: client, name: rundir.Name(r.dir.path, s.Variant), extra: gate.StopFamilies(slices.Concat(r.aborts.stops, r.aborts.usual)),
 	})
 	if err != nil {
 		return err
@@ -225,6 +232,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		return exitcode.EnvironmentError(err)
 	}
 	started.add(r.samples.Close)
+	r.aborts.follow(r.samples)
 	if r.self, err = generator.NewSelfMeter(registry); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
@@ -276,6 +284,10 @@ func (r *run) describeCluster() error {
 
 // stage makes the display and the phases of the stages before them.
 func (r *run) stage() {
+	if r.aborts == nil {
+		r.aborts = &aborts{}
+	}
+	r.aborts.journal, r.aborts.halt, r.aborts.overdue = r.journal, r.loads.halt, r.loads.overdue
 	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
@@ -283,7 +295,7 @@ func (r *run) stage() {
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
 		profiler: &profiler{journal: r.journal, dir: r.dir.path, open: r.target.ProfileSources},
-		aborts:   &aborts{journal: r.journal, every: r.o.Scenario.Record.Interval.D()},
+		aborts:   r.aborts,
 		hooks:    &hooks{journal: r.journal, dir: r.dir.path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
 	}
 }

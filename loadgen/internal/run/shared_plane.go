@@ -54,7 +54,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	made.Cluster.Name, made.Cluster.ReadySeconds = "shared", 0
 	made.Waiting = c.waiting
 	cleanup := cleanupCommand(Options{Kubeconfig: cluster.Kubeconfig{Files: found.Kubeconfigs["admin"]}}, runID)
-	t := newTarget(made, &sharedPlane{userCluster{c, made, cleanup}, client}, client)
+	t := newTarget(made, &sharedPlane{userCluster{console: c, cluster: made, cleanup: cleanup}, client}, client)
 	if o.Scenario.ControlPlane.Count(control.KindCloudAPI) > 0 {
 		t.cloud = client
 	}

@@ -45,6 +45,10 @@ type provider interface {
 	close(lost bool, phases []result.Phase) error
 	// discard is close for a run without a report.
 	discard(lost bool) error
+	// unlock gives back a lock that the run holds there.
+	unlock() error
+	// lockTaken says who has taken it meanwhile; empty: nobody.
+	lockTaken() string
 }
 
 func newTarget(t *cluster.Target, p provider, s supervisor) *target {

@@ -14,16 +14,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// unlockTimeout bounds the release of a lock, which expires by itself.
+const unlockTimeout = 10 * time.Second
+
 type userCluster struct {
 	console
 	cluster *cluster.Target
-	cleanup string // the command that removes it
+	cleanup string        // the command that removes it
+	lock    *cluster.Lock // nil: it has none
 }
 
 // askForCluster checks a user's cluster, and the Prometheus that scrapes it if the
 // metrics are read from one, and asks before anything is made. The scenario's
-// interval becomes that Prometheus' if it is longer.
-func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID string, nodesAlone bool, c console) (*target, *promimport.Source, error) {
+// interval becomes that Prometheus' if it is longer. Without ends, nodes are all that is made there. The run holds the cluster's
+// lock afterwards.
+func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
 	}
@@ -32,7 +37,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID 
 		return nil, nil, exitcode.EnvironmentError(err)
 	}
 	t.Waiting = c.waiting
-	t.NodesAlone = nodesAlone
+	t.NodesAlone = ends == nil
 	if o.Targets != "" {
 		if err := t.AddTargets(o.Targets); err != nil {
 			return nil, nil, exitcode.UsageError(err)
@@ -45,14 +50,31 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, runID 
 		return nil, nil, err
 	}
 	t.Notes = append(t.Notes, gateNotes(gates, t, source)...)
-	ok, err := o.Confirm(ctx, t.Plan(o.Scenario))
+	plan := t.Plan(o.Scenario)
+	if ends != nil {
+		if source != nil {
+			if err := ends.check(ctx, source, func(line string) { t.Notes = append(t.Notes, line) }); err != nil {
+				return nil, nil, err
+			}
+			plan.Notes = t.Notes
+		}
+		ends.setInterval(o.Scenario.Record.Interval.D())
+		plan.Stops = ends.texts()
+	}
+	ok, err := o.Confirm(ctx, plan)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !ok {
 		return nil, nil, exitcode.Usagef("not started: nothing was made in the cluster")
 	}
-	return newTarget(t, &userCluster{c, t, cleanupCommand(o, runID)}, nil), source, nil
+	u := &userCluster{console: c, cluster: t, cleanup: cleanupCommand(o, runID)}
+	if ends != nil && !o.Fuse.NoLock {
+		if u.lock, err = t.Lock(ctx, cluster.LockOptions{Scenario: o.Scenario.Name, Over: o.Fuse.TakeLock, Tell: c.Step}); err != nil {
+			return nil, nil, exitcode.EnvironmentError(err)
+		}
+	}
+	return newTarget(t, u, nil), source, nil
 }
 
 func cleanupCommand(o Options, runID string) string {
@@ -110,6 +132,15 @@ func (u *userCluster) awaitLoss(ctx context.Context) error { return u.cluster.Aw
 
 func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
 
+// unlock gives the cluster's lock back. It may be called again.
+func (u *userCluster) unlock() error {
+	ctx, cancel := u.windUp(unlockTimeout)
+	defer cancel()
+	return exitcode.EnvironmentError(u.lock.Release(ctx))
+}
+
+func (u *userCluster) lockTaken() string { return u.lock.Taken() }
+
 func (u *userCluster) close(bool, []result.Phase) error { return u.discard(false) }
 
 // discard removes what the run made. The error names what is left and the command that
@@ -120,8 +151,9 @@ func (u *userCluster) discard(bool) error {
 	defer cancel()
 	err := u.cluster.Cleanup(ctx, u.Step)
 	if err == nil {
-		return nil
+		return u.unlock()
 	}
+	_ = u.unlock() // else it expires
 	if u.hurried() {
 		err = fmt.Errorf("the clean-up was ended by a second signal: %w", err)
 	}

@@ -1,0 +1,265 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	// cleanupLabel is on what cleans up after a run, with the run's id. It goes last.
+	cleanupLabel = "stormglass.dev/cleanup-of"
+	// cleanupName is the name of the objects that clean up after any run.
+	cleanupName = "stormglass-cleanup"
+	// nobodyUser is an arbitrary user that is not root.
+	nobodyUser = 65532
+)
+
+// CleanupOptions say what cleans up inside a cluster.
+type CleanupOptions struct {
+	// Image has the program loadgen as its entry point.
+	Image string
+	// Namespace of the Job or CronJob and its ServiceAccount; it is made.
+	Namespace string
+	// Schedule of a CronJob that removes what is past its deadline. Empty: a Job that does so once.
+	Schedule string
+
+	run   string                  // a Job waits for the end of this one; empty: for none
+	owner []metav1.OwnerReference // of what is in no namespace, or in another
+}
+
+var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
+
+// Check reports what is wrong with the options, by the flags that set them.
+func (o CleanupOptions) Check() error {
+	var errs []error
+	switch {
+	case o.Image == "":
+		errs = append(errs, errors.New("--image is missing (name one that has loadgen as its entry point)"))
+	case !imageForm.MatchString(o.Image):
+		errs = append(errs, fmt.Errorf("--image %q is no name of an image (write it as registry.example.com/stormglass/loadgen:v1)", o.Image))
+	}
+	if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--namespace %q is no name of a namespace (lower-case letters, digits and -, at most 63)", o.Namespace))
+	}
+	if n := len(strings.Fields(o.Schedule)); n != 0 && n != 5 && !strings.HasPrefix(o.Schedule, "@") {
+		errs = append(errs, fmt.Errorf("--schedule %q is no line of cron (five fields, as */10 * * * *)", o.Schedule))
+	}
+	return errors.Join(errs...)
+}
+
+// cleanupNeeds are the permissions to find what runs left and to remove it. What a scenario makes of further resources without a
+// namespace, by templates, needs more.
+func cleanupNeeds() []need {
+	needs := slices.Concat(
+		each("list delete", "", "namespaces", ""),
+		each("list delete", "", "nodes", ""),
+		each("list delete", "", "pods", ""),
+		each("list delete", "coordination.k8s.io", "leases", leaseNamespace),
+		each("list delete", "coordination.k8s.io", "leases", lockNamespace),
+		each("list delete", "storage.k8s.io", "csinodes", ""),
+		each("list delete", resourceGroup, "resourceslices", ""),
+		each("list delete", resourceGroup, "deviceclasses", ""),
+		each("list deletecollection", "", "events", metav1.NamespaceDefault),
+		each("list delete", "certificates.k8s.io", "certificatesigningrequests", ""),
+		each("list delete", rbacv1.GroupName, "clusterroles", ""),
+		each("list delete", rbacv1.GroupName, "clusterrolebindings", ""),
+		each("list delete", definitionsGroup, definitions, ""),
+		[]need{{verb: "get", url: "/version"}},
+	)
+	for _, k := range scenario.Creatables() {
+		if !k.Namespaced && !k.Defines() {
+			needs = append(needs, each("list delete", k.Resource.Group, k.Resource.Resource, "")...)
+		}
+	}
+	return needs
+}
+
+// Objects are what cleans up, in the order of their making.
+func (o CleanupOptions) Objects() []runtime.Object {
+	named := func(namespace, name string, owned bool) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{managedByLabel: "stormglass"}}
+		if o.run != "" {
+			m.Labels[cleanupLabel] = o.run
+		}
+		if owned {
+			m.OwnerReferences = o.owner
+		}
+		return m
+	}
+	name := cleanupName
+	if o.run != "" {
+		name = o.Namespace // unique in the cluster
+	}
+	namespace := &corev1.Namespace{TypeMeta: kindOf("v1", "Namespace"), ObjectMeta: named("", o.Namespace, false)}
+	namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: cleanupName, Namespace: o.Namespace}}
+	const rbac = rbacv1.GroupName + "/v1"
+	all := []runtime.Object{
+		namespace,
+		&corev1.ServiceAccount{TypeMeta: kindOf("v1", "ServiceAccount"), ObjectMeta: named(o.Namespace, cleanupName, false)},
+		&rbacv1.ClusterRole{TypeMeta: kindOf(rbac, "ClusterRole"), ObjectMeta: named("", name, true), Rules: rules(cleanupNeeds(), "")},
+		&rbacv1.ClusterRoleBinding{TypeMeta: kindOf(rbac, "ClusterRoleBinding"), ObjectMeta: named("", name, true), Subjects: subjects,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}},
+	}
+	for _, in := range []string{leaseNamespace, metav1.NamespaceDefault} {
+		all = append(all,
+			&rbacv1.Role{TypeMeta: kindOf(rbac, "Role"), ObjectMeta: named(in, name, true), Rules: rules(cleanupNeeds(), in)},
+			&rbacv1.RoleBinding{TypeMeta: kindOf(rbac, "RoleBinding"), ObjectMeta: named(in, name, true), Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+	}
+	job := o.job()
+	if o.Schedule == "" {
+		return append(all, &batchv1.Job{TypeMeta: kindOf("batch/v1", "Job"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: job})
+	}
+	return append(all, &batchv1.CronJob{TypeMeta: kindOf("batch/v1", "CronJob"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: batchv1.CronJobSpec{
+		Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, JobTemplate: batchv1.JobTemplateSpec{Spec: job},
+		SuccessfulJobsHistoryLimit: new(int32(1)), FailedJobsHistoryLimit: new(int32(1)), StartingDeadlineSeconds: new(int64(600)),
+	}})
+}
+
+// job runs `loadgen cleanup`, as the profile "restricted" of Pod Security has pods.
+func (o CleanupOptions) job() batchv1.JobSpec {
+	args := []string{"cleanup", "--current-cluster", "--yes", "--expired"}
+	if o.run != "" {
+		args = append(args, "--wait", "--run="+o.run)
+	}
+	quantity := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	return batchv1.JobSpec{
+		BackoffLimit: new(int32(6)),
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			ServiceAccountName: cleanupName, RestartPolicy: corev1.RestartPolicyOnFailure,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(nobodyUser)), RunAsGroup: new(int64(nobodyUser)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "loadgen", Image: o.Image, Args: args,
+				Env:          []corev1.EnvVar{{Name: "TMPDIR", Value: "/tmp"}},
+				Resources:    corev1.ResourceRequirements{Requests: quantity("10m", "64Mi"), Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+			Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}}},
+		}},
+	}
+}
+
+func kindOf(apiVersion, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
+}
+
+// YAML is the objects as documents that `kubectl apply` takes.
+func (o CleanupOptions) YAML() ([]byte, error) {
+	var text bytes.Buffer
+	for i, object := range o.Objects() {
+		u, err := plainObject(object)
+		if err != nil {
+			return nil, err
+		}
+		document, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		text.Write(document)
+	}
+	return text.Bytes(), nil
+}
+
+// plainObject is an object without the fields that only a server fills in.
+func plainObject(object runtime.Object) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	delete(fields, "status")
+	dropNulls(fields)
+	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// dropNulls removes what is not set and would be written as null, and empty status below.
+func dropNulls(fields map[string]any) {
+	for name, value := range fields {
+		switch value := value.(type) {
+		case nil:
+			delete(fields, name)
+		case map[string]any:
+			if dropNulls(value); len(value) == 0 && (name == "metadata" || name == "status" || name == "strategy") {
+				delete(fields, name)
+			}
+		case []any:
+			for _, item := range value {
+				if under, ok := item.(map[string]any); ok {
+					dropNulls(under)
+				}
+			}
+		}
+	}
+}
+
+// cleanupResources are those of the kinds that Objects makes.
+func cleanupResources() map[string]schema.GroupVersionResource {
+	return map[string]schema.GroupVersionResource{
+		"Namespace":          corev1.SchemeGroupVersion.WithResource("namespaces"),
+		"ServiceAccount":     corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
+		"ClusterRole":        rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
+		"ClusterRoleBinding": rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
+		"Role":               rbacv1.SchemeGroupVersion.WithResource("roles"),
+		"RoleBinding":        rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
+		"Job":                batchv1.SchemeGroupVersion.WithResource("jobs"),
+		"CronJob":            batchv1.SchemeGroupVersion.WithResource("cronjobs"),
+	}
+}
+
+// MakeCleanupJob makes a Job in the cluster that waits until the run is over, and then removes what is left of it and itself.
+// Call it after Setup.
+func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
+	defer t.waiting("the cluster to make the Job that cleans up")()
+	o := CleanupOptions{Image: image, Namespace: t.Namespace + "-cleanup", run: t.runID}
+	client, err := dynamic.NewForConfig(t.Admin)
+	if err != nil {
+		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	t.cleanupJob = true
+	for i := range o.Objects() {
+		object := o.Objects()[i] // the owner is known after the first
+		u, err := plainObject(object)
+		if err != nil {
+			return err
+		}
+		made, err := client.Resource(cleanupResources()[u.GetKind()]).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create %s %s of the Job that cleans up: %w", u.GetKind(), u.GetName(), err)
+		}
+		if i == 0 {
+			o.owner = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: made.GetName(), UID: made.GetUID()}}
+		}
+	}
+	return nil
+}

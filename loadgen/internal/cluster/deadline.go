@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+)
+
+const (
+	// DeadlineAnnotation is on a run's first namespace: until then, by the API server's clock, the run is alive. It moves the
+	// deadline on while it is; what is past it may be removed by anybody.
+	DeadlineAnnotation = "stormglass.dev/deadline"
+	// deadlineAfter is how far the deadline is ahead: an outage of the API server or of the run's machine may last as long.
+	deadlineAfter = 15 * time.Minute
+	deadlineMove  = 3 * time.Minute
+	deadlineRetry = 15 * time.Second
+)
+
+// deadline moves the deadline of a run's namespace on until stop.
+type deadline struct {
+	client    kubernetes.Interface
+	namespace string
+	ahead     time.Duration // of the API server's clock
+	stop      func()
+	done      chan struct{}
+}
+
+func (d *deadline) text() string {
+	return time.Now().Add(d.ahead + deadlineAfter).UTC().Format(time.RFC3339)
+}
+
+// keep moves the deadline on in the background, also while an interrupted run winds up.
+func (d *deadline) keep(ctx context.Context) {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop, d.done = stop, make(chan struct{})
+	go func() {
+		defer close(d.done)
+		for pause := deadlineMove; apiclient.Pause(background, pause); {
+			if pause = deadlineMove; d.move(background) != nil {
+				pause = deadlineRetry
+			}
+		}
+	}()
+}
+
+func (d *deadline) move(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, deadlineRetry)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{DeadlineAnnotation: d.text()}}})
+	if err != nil {
+		return err
+	}
+	_, err = d.client.CoreV1().Namespaces().Patch(ctx, d.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// end stops moving it. It may be called again, and of a nil one does nothing.
+func (d *deadline) end() {
+	if d != nil && d.stop != nil {
+		d.stop()
+		<-d.done
+	}
+}
+
+// newDeadline returns the deadline of a run on a user's cluster; nil on a bundled plane, which goes with its run.
+func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *deadline {
+	if t.Cluster.Bundled {
+		return nil
+	}
+	return &deadline{client: client, namespace: t.Namespace, ahead: serverAhead(ctx, t.Admin)}
+}
+
+// owner is the run's first namespace as the owner of what is in none: Kubernetes' garbage collector removes that after it.
+func (t *Target) owner() []metav1.OwnerReference {
+	if t.uid == "" {
+		return nil
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: t.Namespace, UID: t.uid}}
+}
+
+// clusterMeta is meta of an object without a namespace.
+func (t *Target) clusterMeta(name string) metav1.ObjectMeta {
+	m := t.meta(name)
+	m.OwnerReferences = t.owner()
+	return m
+}
+
+// serverTime asks the API server for its clock, to a second.
+func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return time.Time{}, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return time.Time{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("/version").String(), nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection is kept
+	_ = resp.Body.Close()
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("it does not tell its time: %w", err)
+	}
+	return at, nil
+}
+
+// serverAhead is how far the API server's clock is before ours, to a second; 0 where it does not tell.
+func serverAhead(ctx context.Context, cfg *rest.Config) time.Duration {
+	asked := time.Now()
+	at, err := serverTime(ctx, cfg)
+	if err != nil {
+		return 0
+	}
+	ahead := at.Sub(asked.Add(time.Since(asked) / 2))
+	if ahead.Abs() < 2*time.Second { // the header has whole seconds
+		return 0
+	}
+	return ahead
+}

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+)
+
+// Trace is what is left of a run in a cluster.
+type Trace struct {
+	Run string
+	// Expired: the run is over: its deadline has passed, or its first namespace, which has the deadline, is gone.
+	Expired bool
+	// Why says what shows that it is, or that it is not.
+	Why string
+}
+
+// Traces lists the runs that have objects in a cluster, by id. What may not be listed is left out, namespaces apart.
+func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Timeout = requestTimeout
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	now, err := serverTime(ctx, cfg)
+	if err != nil {
+		return nil, explainCleanup(err)
+	}
+	return traces(ctx, client, now)
+}
+
+func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Trace, error) {
+	all, alive := map[string]bool{}, map[string]bool{}
+	// Namespaces are listed last: a run that began meanwhile has its namespace before all else.
+	if err := labelled(ctx, client, all, alive, now); err != nil {
+		return nil, err
+	}
+	first := map[string]*metav1.ObjectMeta{}
+	list, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: RunLabel})
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i].ObjectMeta
+		run := m.Labels[RunLabel]
+		all[run] = true
+		if m.Name == namespaceOf(run) {
+			first[run] = m
+		}
+	}
+	var out []Trace
+	for run := range all {
+		t := Trace{Run: run}
+		switch m := first[run]; {
+		case alive[run]:
+			t.Why = "it renews the cluster's lock"
+		case m == nil:
+			t.Expired, t.Why = true, "its namespace "+namespaceOf(run)+" is gone"
+		default:
+			t.Expired, t.Why = expiry(m.Annotations[DeadlineAnnotation], now)
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Trace) int { return slices.Compare([]byte(a.Run), []byte(b.Run)) })
+	return out, nil
+}
+
+// expiry reads a deadline. One that cannot be read has not passed.
+func expiry(text string, now time.Time) (passed bool, why string) {
+	at, err := time.Parse(time.RFC3339, text)
+	switch {
+	case text == "":
+		return false, "it has no deadline (`loadgen cleanup --run ID` removes it)"
+	case err != nil:
+		return false, fmt.Sprintf("its deadline %q is no time (`loadgen cleanup --run ID` removes it)", text)
+	case now.After(at):
+		return true, fmt.Sprintf("its deadline passed %s ago", now.Sub(at).Round(time.Second))
+	}
+	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
+}
+
+// labelled adds the runs of objects in no namespace of theirs, and those that renew the lock.
+func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
+	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
+	note := func(object runtime.Object) bool {
+		if m, ok := object.(metav1.Object); ok {
+			all[m.GetLabels()[RunLabel]] = true
+		}
+		return false
+	}
+	_, nodes := listed(ctx, client.CoreV1().Nodes(), o, note)
+	_, roles := listed(ctx, client.RbacV1().ClusterRoles(), o, note)
+	_, bindings := listed(ctx, client.RbacV1().ClusterRoleBindings(), o, note)
+	locks, err := client.CoordinationV1().Leases(lockNamespace).List(ctx, o)
+	for _, err := range []error{nodes, roles, bindings, err} {
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	for _, l := range locks.Items {
+		run := l.Labels[RunLabel]
+		all[run] = true
+		if at := l.Spec.RenewTime; at != nil && now.Sub(at.Time) < 2*lockLife {
+			alive[run] = true
+		}
+	}
+	return nil
+}
+
+func namespaceOf(runID string) string { return "stormglass-" + runID }
+
+// expiredPoll is the pause between looks at a deadline.
+const expiredPoll = 30 * time.Second
+
+// AwaitExpired returns when a run is over, or nothing is left of it, and says why. What fails is tried again until ctx ends.
+func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
+	told := ""
+	for {
+		all, err := Traces(ctx, cfg)
+		i := slices.IndexFunc(all, func(t Trace) bool { return t.Run == runID })
+		switch {
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case err != nil:
+			why = oneLine(err)
+		case i < 0:
+			return "nothing is left of it", nil
+		case all[i].Expired:
+			return all[i].Why, nil
+		default:
+			why = "it is under way"
+		}
+		if why != told {
+			told = why
+			log(fmt.Sprintf("run %s: %s; looking again every %s", runID, why, expiredPoll))
+		}
+		if !apiclient.Pause(ctx, expiredPoll) {
+			return "", context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	leases "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+)
+
+const (
+	// lockNamespace exists in every cluster, and managed ones let users write there.
+	lockNamespace = metav1.NamespaceDefault
+	lockName      = "stormglass-run"
+	// lockLife is how long a lock is held without a renewal.
+	lockLife  = 30 * time.Second
+	lockRenew = 5 * time.Second
+	lockPoll  = time.Second
+	// holderAnnotation says who holds the lock, for people.
+	holderAnnotation = "stormglass.dev/holder"
+)
+
+// lockNeeds are the permissions of a lock.
+func lockNeeds() []need {
+	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
+}
+
+// Lock is a Lease that a run holds so that no two runs load one cluster. A holder that does not renew it loses it to the next:
+// whether it does is seen by watching, so clocks that differ do not matter.
+type Lock struct {
+	client leases.LeaseInterface
+	own    *coordinationv1.Lease // as it was last written
+	tell   func(string)
+	ahead  time.Duration // of the API server's clock, for people who read the Lease
+
+	stop func()
+	done chan struct{}
+
+	mu    sync.Mutex
+	taken string // who has taken it over; empty: nobody
+}
+
+// LockOptions of a Lock.
+type LockOptions struct {
+	// Scenario is the name of the scenario, for those who find the lock held.
+	Scenario string
+	// Over is the run whose lock is taken over though it holds it. Empty: none.
+	Over string
+	// Tell takes a line when the lock is lost.
+	Tell func(string)
+}
+
+// HeldError says who holds a lock.
+type HeldError struct{ Run, By string }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("run %s loads this cluster: %s (wait for its end; `--take-lock %s` runs beside it, and mixes the figures of both)", e.Run, e.By, e.Run)
+}
+
+// Lock takes the cluster's lock for the run, or returns a HeldError. It takes over one that is not renewed. Release gives it back.
+func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
+	client, err := kubernetes.NewForConfig(t.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
+	}
+	l := newLock(client, t.runID, o)
+	l.ahead = serverAhead(ctx, t.Admin)
+	if err := l.acquire(ctx, o.Over, t.waiting); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
+	}
+	return l, nil
+}
+
+func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
+	l := &Lock{client: client.CoordinationV1().Leases(lockNamespace), tell: o.Tell, done: make(chan struct{})}
+	l.own = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: lockName, Labels: Labels(runID), Annotations: map[string]string{holderAnnotation: holder(o.Scenario)},
+	}}
+	l.own.Labels[managedByLabel] = "stormglass"
+	seconds := int32(lockLife / time.Second)
+	l.own.Spec.HolderIdentity, l.own.Spec.LeaseDurationSeconds = &runID, &seconds
+	return l
+}
+
+// holder says who runs a scenario, and where.
+func holder(scenario string) string {
+	name, host := "somebody", "a machine"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("scenario %s by %s on %s, process %d", scenario, name, host, os.Getpid())
+}
+
+func heldBy(lease *coordinationv1.Lease) *HeldError {
+	e := &HeldError{By: lease.Annotations[holderAnnotation]}
+	if lease.Spec.HolderIdentity != nil {
+		e.Run = *lease.Spec.HolderIdentity
+	}
+	if e.By == "" {
+		e.By = "lease " + lockName + " in namespace " + lockNamespace + " does not say who it is"
+	}
+	return e
+}
+
+// acquire takes the lock. Between what it reads and what it writes another may have been faster: then it looks again.
+func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (done func())) error {
+	for ctx.Err() == nil {
+		err := l.create(ctx)
+		if err == nil {
+			l.keep(ctx)
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return lockError(err)
+		}
+		there, err := l.client.Get(ctx, lockName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return lockError(err)
+		}
+		by := heldBy(there)
+		if by.Run != "" && by.Run != over {
+			done := waiting(fmt.Sprintf("a sign of life of run %s, which holds the cluster's lock (%s)", by.Run, by.By))
+			renewed, err := l.renewed(ctx, there)
+			done()
+			switch {
+			case err != nil:
+				return lockError(err)
+			case renewed && over != "":
+				return fmt.Errorf("%w; --take-lock names %s, which does not hold it", by, over)
+			case renewed:
+				return by
+			}
+		}
+		err = l.replace(ctx, there)
+		switch {
+		case err == nil:
+			l.keep(ctx)
+			return nil
+		case !apierrors.IsConflict(err) && !apierrors.IsNotFound(err):
+			return lockError(err)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// renewed watches a lock for as long as it lives without a renewal, and returns whether there was one. A lock that is given back
+// meanwhile was not renewed.
+func (l *Lock) renewed(ctx context.Context, seen *coordinationv1.Lease) (bool, error) {
+	life := lockLife
+	if s := seen.Spec.LeaseDurationSeconds; s != nil && *s > 0 && time.Duration(*s)*time.Second < 10*lockLife {
+		life = time.Duration(*s) * time.Second
+	}
+	for began := time.Now(); time.Since(began) < life; {
+		if !apiclient.Pause(ctx, lockPoll) {
+			return false, context.Cause(ctx)
+		}
+		now, err := l.client.Get(ctx, lockName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, err
+		case now.ResourceVersion != seen.ResourceVersion || now.UID != seen.UID:
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (l *Lock) stamp() {
+	now := metav1.NewMicroTime(time.Now().Add(l.ahead))
+	l.own.Spec.RenewTime = &now
+	if l.own.Spec.AcquireTime == nil {
+		l.own.Spec.AcquireTime = &now
+	}
+}
+
+func (l *Lock) create(ctx context.Context) error {
+	l.stamp()
+	l.own.ResourceVersion, l.own.UID = "", ""
+	made, err := l.client.Create(ctx, l.own, metav1.CreateOptions{})
+	if err == nil {
+		l.own = made
+	}
+	return err
+}
+
+// replace writes our lock in the place of one, unless that was changed since it was read.
+func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
+	l.stamp()
+	l.own.ResourceVersion, l.own.UID = there.ResourceVersion, there.UID
+	made, err := l.client.Update(ctx, l.own, metav1.UpdateOptions{})
+	if err == nil {
+		l.own = made
+	}
+	return err
+}
+
+// lockError says what keeps the lock from being taken.
+func lockError(err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return fmt.Errorf("its lock cannot be taken: %w (grant create, get, update and delete of leases.coordination.k8s.io in namespace %s, or add --no-lock)", err, lockNamespace)
+	}
+	return fmt.Errorf("its lock, lease %s in namespace %s, cannot be taken: %w", lockName, lockNamespace, err)
+}
+
+// keep renews the lock until Release.
+func (l *Lock) keep(ctx context.Context) {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	go func() {
+		defer close(l.done)
+		for apiclient.Pause(background, lockRenew) {
+			if by := l.renew(background); by != nil {
+				l.lose(by)
+				return
+			}
+		}
+	}()
+}
+
+func (l *Lock) lose(by *HeldError) {
+	line := fmt.Sprintf("run %s has taken the cluster's lock while this one went on (%s): the figures of both are mixed", by.Run, by.By)
+	l.mu.Lock()
+	l.taken = line
+	l.mu.Unlock()
+	if l.tell != nil {
+		l.tell(line)
+	}
+}
+
+// Taken says who has taken the lock over; empty: nobody.
+func (l *Lock) Taken() string {
+	if l == nil {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken
+}
+
+// renew renews the lock, which is made again if it was deleted, and returns who else holds it. What fails is tried at the next
+// turn.
+func (l *Lock) renew(ctx context.Context) *HeldError {
+	ctx, cancel := context.WithTimeout(ctx, lockRenew)
+	defer cancel()
+	if l.own.ResourceVersion != "" { // else the last attempt to make it again was in vain
+		if err := l.replace(ctx, l.own); err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return nil
+		}
+	}
+	there, err := l.client.Get(ctx, lockName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		_ = l.create(ctx)
+		return nil
+	case err != nil:
+		return nil
+	}
+	if by := heldBy(there); by.Run != *l.own.Spec.HolderIdentity {
+		return by
+	}
+	l.own = there // the answer to an earlier renewal was lost, or somebody has edited it
+	return nil
+}
+
+// Release gives the lock back. It may be called again.
+func (l *Lock) Release(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	l.stop()
+	<-l.done
+	if l.Taken() != "" {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.own == nil {
+		return nil
+	}
+	there, err := l.client.Get(ctx, lockName, metav1.GetOptions{})
+	if err == nil && heldBy(there).Run == *l.own.Spec.HolderIdentity {
+		err = l.client.Delete(ctx, lockName, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &there.UID, ResourceVersion: &there.ResourceVersion}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("give back the lock of the cluster: %w (it expires in %s)", err, lockLife)
+	}
+	l.own = nil
+	return nil
+}

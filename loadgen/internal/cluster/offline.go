@@ -1,0 +1,52 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// offline is the discovery of a cluster that has the resources of Kubernetes itself, for a scenario that is previewed without one.
+type offline struct{ discovery.DiscoveryInterface }
+
+// ServerGroupsAndResources lists them.
+func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	for _, r := range scenario.BuiltIns() {
+		g := slices.IndexFunc(groups, func(g *metav1.APIGroup) bool { return g.Name == r.Group })
+		if g < 0 {
+			g, groups = len(groups), append(groups, &metav1.APIGroup{Name: r.Group})
+		}
+		for _, gv := range r.Versions {
+			version := gv[strings.LastIndexByte(gv, '/')+1:]
+			found := metav1.GroupVersionForDiscovery{GroupVersion: gv, Version: version}
+			if !slices.Contains(groups[g].Versions, found) {
+				groups[g].Versions = append(groups[g].Versions, found)
+			}
+			l := slices.IndexFunc(lists, func(l *metav1.APIResourceList) bool { return l.GroupVersion == gv })
+			if l < 0 {
+				l, lists = len(lists), append(lists, &metav1.APIResourceList{GroupVersion: gv})
+			}
+			lists[l].APIResources = append(lists[l].APIResources, metav1.APIResource{
+				Name: r.Name, Kind: r.Kind, Verbs: r.Verbs, Namespaced: !slices.Contains(strings.Fields(withoutNamespace), r.Name),
+			})
+		}
+	}
+	for _, g := range groups {
+		g.PreferredVersion = g.Versions[0]
+	}
+	return groups, lists, nil
+}
+
+// withoutNamespace are the resources of Kubernetes that are in no namespace.
+const withoutNamespace = `namespaces nodes persistentvolumes componentstatuses apiservices customresourcedefinitions clusterroles clusterrolebindings
+	mutatingwebhookconfigurations validatingwebhookconfigurations mutatingadmissionpolicies mutatingadmissionpolicybindings
+	validatingadmissionpolicies validatingadmissionpolicybindings storageclasses csidrivers csinodes volumeattachments
+	volumeattributesclasses priorityclasses runtimeclasses ingressclasses ipaddresses servicecidrs flowschemas prioritylevelconfigurations
+	certificatesigningrequests clustertrustbundles deviceclasses resourceslices devicetaintrules resourcepoolstatusrequests tokenreviews selfsubjectreviews
+	subjectaccessreviews selfsubjectaccessreviews selfsubjectrulesreviews storageversions storageversionmigrations`

@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// AbortFlag is the flag whose conditions Options.AbortOn has, NoFuse its value that leaves the usual ones out.
+const (
+	AbortFlag = "--abort-on"
+	NoFuse    = "none"
+)
+
+// Fuse is how a run ends early and how much it may send, beside what the scenario says.
+type Fuse struct {
+	// AbortOn are conditions as scenario.ParseAbort reads them; NoFuse among them leaves out the usual ones of a user's cluster.
+	AbortOn []string
+	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty: the shipped ones only.
+	Rules string
+	// MaxRate is the most that all loads may send in a second; 0 means any.
+	MaxRate scenario.Rate
+	// NoLock runs on a user's cluster without its lock; TakeLock names a run whose lock is taken over though it holds it.
+	NoLock   bool
+	TakeLock string
+	// CleanupImage is the image of a Job that cleans up in the cluster; empty: there is none.
+	CleanupImage string
+}
+
+// usualFuse are the conditions of a run on a user's cluster.
+func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
+
+// aborts compiles the conditions that end a run early: the scenario's, those of flags and, on a user's cluster, the usual ones.
+func (o Options) aborts() (*aborts, error) {
+	own, err := gate.Stops(o.Scenario)
+	if err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	f := o.Fuse
+	options := gate.StopOptions{Elsewhere: o.Prometheus != nil && f.Rules == ""}
+	if f.Rules != "" {
+		if o.Prometheus != nil {
+			return nil, exitcode.Usagef("--abort-rules: with --prometheus alerts are those of that Prometheus, by its own rules (leave out one of them)")
+		}
+		text, err := userfile.Read(f.Rules, userfile.Text)
+		if err != nil {
+			return nil, exitcode.Usagef("--abort-rules %s: %w", f.Rules, userfile.Cause(err))
+		}
+		if options.Rules, err = alerting.Parse(f.Rules, text); err != nil {
+			return nil, exitcode.UsageError(err)
+		}
+	}
+	named := slices.DeleteFunc(slices.Clone(f.AbortOn), func(text string) bool { return strings.TrimSpace(text) == NoFuse })
+	flags, err := gate.FlagStops(o.Scenario, AbortFlag, named, options)
+	if err != nil {
+		return nil, exitcode.UsageError(err)
+	}
+	a := &aborts{stops: append(own, flags...)}
+	if o.Kubeconfig.Files != "" && len(named) == len(f.AbortOn) {
+		if a.usual, err = gate.FlagStops(o.Scenario, AbortFlag, usualFuse(), gate.StopOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// texts are the conditions as people write them.
+func (a *aborts) texts() (all []string) {
+	for _, s := range slices.Concat(a.stops, a.usual) {
+		all = append(all, s.Text())
+	}
+	return all
+}
+
+// check refuses conditions on alerts that a Prometheus has no rules for. One that does not list its rules is not doubted.
+func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
+	var named []string
+	for _, s := range a.stops {
+		if s.Alert != "" {
+			named = append(named, s.Alert)
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	known, err := source.Alerts(ctx)
+	if err != nil {
+		note(fmt.Sprintf("whether %s has rules for the alerts of %s is not known: %v", source.URL(), AbortFlag, err))
+		return nil
+	}
+	var errs []error
+	for _, name := range named {
+		if !slices.Contains(known, name) {
+			hint := strictyaml.Hint(name, known, fmt.Sprintf("it has %d alerts", len(known)))
+			errs = append(errs, exitcode.Usagef("%s alert=%s: %s has no such alert (%s)", AbortFlag, name, source.URL(), hint))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkRate refuses a scenario that sends more than Fuse.MaxRate.
+func (o Options) checkRate() error {
+	if o.Fuse.MaxRate == 0 {
+		return nil
+	}
+	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
+}
+
+// checkFuse refuses what only a user's cluster has.
+func (o Options) checkFuse() error {
+	f := o.Fuse
+	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {
+		if set && o.Kubeconfig.Files == "" {
+			return exitcode.Usagef("%s: it belongs to a cluster of yours (add --kubeconfig FILE)", flag)
+		}
+	}
+	if f.NoLock && f.TakeLock != "" {
+		return exitcode.Usagef("--take-lock and --no-lock exclude each other (leave out one of them)")
+	}
+	return nil
+}
