@@ -1,20 +1,23 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newCleanup() *cobra.Command {
-	var runID string
+	var c cleanup
 	var kubeconfig kubeconfigFlags
 	var at loadgen.Kubeconfig
-	var yes bool
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove what runs left behind in your cluster",
@@ -22,49 +25,133 @@ func newCleanup() *cobra.Command {
 simulated nodes and their leases, certificate requests and RBAC objects, found
 by their labels alone. Nothing else is touched. What cannot be removed is tried
 again for 5 minutes, or until Ctrl-C. Tokens that killed runs left in this
-machine's directory for temporary files go too; every run removes those first.`,
+machine's directory for temporary files go too; every run removes those first.
+
+A run moves a deadline on while it is alive. --expired removes what is past it,
+by the API server's clock, and leaves all other runs alone; it works from any
+machine, and in a pod of the cluster ('loadgen cleanup render').`,
 		Example: `  loadgen cleanup --kubeconfig ~/.kube/config
-  loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes`,
+  loadgen cleanup --kubeconfig ~/.kube/config --run 3f9a1c20b4 --yes
+  loadgen cleanup --kubeconfig ~/.kube/config --expired --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if at.Files == "" && !kubeconfig.current {
 				return loadgen.Usage(fmt.Errorf("--kubeconfig is missing (a bundled plane needs no cleanup: it goes with its run)"))
 			}
-			if err := kubeconfig.into(cmd, &at); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &at), c.check()); err != nil {
 				return err
 			}
-			if wrong := validation.IsValidLabelValue(runID); len(wrong) > 0 {
-				return loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", runID, loadgen.RunLabel))
-			}
-			ui := newTUI(cmd)
+			c.cmd, c.ui = cmd, newTUI(cmd)
 			for _, path := range loadgen.Sweep() {
-				ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
+				c.ui.Step(fmt.Sprintf("removed %s from this machine, which a killed run left", path))
 			}
-			cfg, name, err := loadgen.Reach(cmd.Context(), at, ui.Step)
+			cfg, name, err := loadgen.Reach(cmd.Context(), at, c.ui.Step)
 			if err != nil {
 				return errors.Join(err, cmd.Context().Err())
 			}
-			what := "every run"
-			if runID != "" {
-				what = "run " + runID
+			c.at = fmt.Sprintf("cluster %s (%s)", name, cfg.Host)
+			if c.expired {
+				return c.removeExpired(cmd.Context(), cfg)
 			}
-			ok, err := ui.confirm(cmd.Context(), cmd.InOrStdin(), fmt.Sprintf("Remove what %s left in cluster %s (%s), by label.", what, name, cfg.Host), yes)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				return loadgen.Usage(fmt.Errorf("nothing was removed"))
-			}
-			removed, err := loadgen.Cleanup(cmd.Context(), cfg, runID, ui.Step)
-			if err == nil || removed.Any() {
-				fmt.Fprintln(cmd.OutOrStdout(), removed)
-			}
-			return err
+			return c.removeAll(cmd.Context(), cfg)
 		},
 	}
-	kubeconfig.add(cmd.Flags(), &at)
-	cmd.Flags().Lookup("kubeconfig").Usage = "`file` that names your cluster"
-	cmd.Flags().StringVar(&runID, "run", "", "only what the run of this `id` left (default: every run)")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	flags := cmd.Flags()
+	kubeconfig.add(flags, &at)
+	flags.Lookup("kubeconfig").Usage = "`file` that names your cluster"
+	flags.StringVar(&c.runID, "run", "", "only what the run of this `id` left (default: every run)")
+	flags.BoolVar(&c.expired, "expired", false, "only what runs left whose deadline has passed")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the run named by --run is over; with --expired")
+	flags.BoolVar(&c.yes, "yes", false, "do not ask")
+	cmd.AddCommand(newCleanupRender())
 	return cmd
+}
+
+type cleanup struct {
+	runID              string
+	expired, wait, yes bool
+
+	cmd *cobra.Command
+	ui  *tui
+	at  string // the cluster
+}
+
+func (c *cleanup) check() error {
+	var errs []error
+	if wrong := validation.IsValidLabelValue(c.runID); len(wrong) > 0 {
+		errs = append(errs, loadgen.Usage(fmt.Errorf("--run %q is no id of a run (it is the value of the label %s on what the run left)", c.runID, loadgen.RunLabel)))
+	}
+	if c.wait && (!c.expired || c.runID == "") {
+		errs = append(errs, loadgen.Usage(errors.New("--wait: which run is waited for? (add --expired --run ID)")))
+	}
+	return errors.Join(errs...)
+}
+
+// agree asks before something is removed. An error: it must not be.
+func (c *cleanup) agree(question string) error {
+	ok, err := c.ui.confirm(c.cmd.Context(), c.cmd.InOrStdin(), question, c.yes)
+	if err == nil && !ok {
+		err = loadgen.Usage(fmt.Errorf("nothing was removed"))
+	}
+	return err
+}
+
+func (c *cleanup) removeAll(ctx context.Context, cfg *rest.Config) error {
+	what := "every run"
+	if c.runID != "" {
+		what = "run " + c.runID
+	}
+	if err := c.agree(fmt.Sprintf("Remove what %s left in %s, by label.", what, c.at)); err != nil {
+		return err
+	}
+	return c.remove(ctx, cfg, c.runID, "")
+}
+
+func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head string) error {
+	removed, err := loadgen.Cleanup(ctx, cfg, runID, c.ui.Step)
+	if err == nil || removed.Any() {
+		fmt.Fprintf(c.cmd.OutOrStdout(), "%s%s\n", head, removed)
+	}
+	return err
+}
+
+// removeExpired removes what the runs left that are over. One that fails keeps no other.
+func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
+	if c.wait {
+		why, err := loadgen.AwaitExpired(ctx, cfg, c.runID, c.ui.Step)
+		if err != nil {
+			return err
+		}
+		c.ui.Step(fmt.Sprintf("run %s is over: %s", c.runID, why))
+		return c.remove(ctx, cfg, c.runID, "run "+c.runID+": ")
+	}
+	all, err := loadgen.Traces(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	var over, lines []string
+	for _, t := range all {
+		switch {
+		case c.runID != "" && t.Run != c.runID:
+		case t.Expired:
+			over, lines = append(over, t.Run), append(lines, fmt.Sprintf("run %s: %s", t.Run, t.Why))
+		default:
+			c.ui.Step(fmt.Sprintf("run %s stays: %s", t.Run, t.Why))
+		}
+	}
+	if len(over) == 0 {
+		fmt.Fprintln(c.cmd.OutOrStdout(), "nothing has expired")
+		return nil
+	}
+	slices.Sort(lines)
+	if err := c.agree(fmt.Sprintf("Remove what these runs left in %s, by label:\n%s", c.at, strings.Join(lines, "\n"))); err != nil {
+		return err
+	}
+	var errs []error
+	for _, run := range over {
+		if err := c.remove(ctx, cfg, run, "run "+run+": "); err != nil {
+			errs = append(errs, fmt.Errorf("run %s: %w", run, err))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -24,6 +24,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var prometheus prometheusFlags
 	var receiver remoteWriteFlags
 	var kubeconfig kubeconfigFlags
+	var fuse fuseFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -55,6 +56,12 @@ are the series stormglass_phase_active and stormglass_fault_active. What the rec
 misses while it is away is read from the run's directory and sent later; the load
 never waits for it, the end of the run for 30 s at most.
 
+--abort-on stops all load as soon as a condition holds and ends the run, which has
+failed then; on a cluster of yours some are on. --max-rate refuses a scenario that
+sends more. --dry-run says what a run would do, and whether it may, and does nothing.
+On a cluster of yours a run holds a lock, so that no other meets it there, and
+--cleanup-job makes a Job there that outlives this machine.
+
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
@@ -64,11 +71,13 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
   loadgen run rollout-500 --observe=127.0.0.1:9090
   loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
   loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
+  loadgen run rollout-500 --kubeconfig ~/.kube/config --dry-run --max-rate 100/s
+  loadgen run api-mix --kubeconfig ~/.kube/config --abort-on apiserver-latency=2s,for=10s --abort-on alert=EtcdNoLeader
   loadgen run mine.yaml --variant all`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check()); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o)); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config
@@ -88,6 +97,9 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
+			}
+			if fuse.dryRun && variant == "all" {
+				return preview(cmd, o, variant, output)
 			}
 			switch variant {
 			case "":
@@ -109,6 +121,9 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				if err := loadgen.CheckVariant(s, variant, o.Kubeconfig); err != nil {
 					return err
 				}
+			}
+			if fuse.dryRun {
+				return preview(cmd, o, variant, output)
 			}
 			dir, err := loadgen.Run(ctx, o)
 			ui.done()
@@ -138,6 +153,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
 	receiver.add(flags)
+	fuse.add(flags)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

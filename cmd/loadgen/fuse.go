@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// fuseFlags end a run early, bound what it sends and guard the cluster that it is run on.
+type fuseFlags struct {
+	abortOn                         []string
+	rules, maxRate, takeLock, image string
+	noLock, cleanupJob, dryRun      bool
+}
+
+func (f *fuseFlags) add(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends the run early, as throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); none: not even those that a run on your cluster has")
+	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, as 500/s")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made and sent, and whether it is permitted, without making anything")
+	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that keeps two runs from one cluster")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock over from the run of this `id`, and run beside it")
+	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
+	flags.StringVar(&f.image, "image", "", "`name` of an image with loadgen as its entry point, for --cleanup-job")
+}
+
+func (f *fuseFlags) into(o *loadgen.Options) error {
+	o.Fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
+	var errs []error
+	if f.maxRate != "" {
+		if err := o.Fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
+			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate: %w", err)))
+		} else if o.Fuse.MaxRate <= 0 {
+			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate %s: nothing could be sent (write a rate over 0)", f.maxRate)))
+		}
+	}
+	switch {
+	case f.cleanupJob && f.image == "":
+		errs = append(errs, loadgen.Usage(errors.New("--cleanup-job: --image is missing (name one that has loadgen as its entry point)")))
+	case f.image != "" && !f.cleanupJob:
+		errs = append(errs, loadgen.Usage(errors.New("--image: it belongs to --cleanup-job (add it, or leave --image out)")))
+	case f.cleanupJob:
+		if err := (loadgen.CleanupManifests{Image: f.image, Namespace: "any"}).Check(); err != nil {
+			errs = append(errs, loadgen.Usage(err))
+		}
+		o.Fuse.CleanupImage = f.image
+	}
+	return errors.Join(errs...)
+}
+
+// preview shows what a run would do. Its error is what would keep the run from beginning.
+func preview(cmd *cobra.Command, o loadgen.Options, variant string, output *commandline.Output) error {
+	if variant == "all" {
+		return loadgen.Usage(errors.New("--dry-run shows one variant (name it by --variant NAME)"))
+	}
+	p, err := loadgen.DryRun(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	w := cmd.OutOrStdout()
+	if err := output.Write(w, p, func() error { return p.WriteText(w) }); err != nil {
+		return err
+	}
+	return loadgen.EnvironmentFailed(p.Refused())
+}
