@@ -104,7 +104,7 @@ func (c container) test(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err = c.run([]string{"--volume", runs + ":/runs", "--tmpfs", "/tmp"},
-		"run", "rollout-demo", "--set", "nodes.count=10", "--kubeconfig", "/runs/kubeconfig", "--out", "/runs/one", "-o", "json")
+		"run", "rollout-demo", "--set", "nodes.count=10", "--kubeconfig", "/runs/kubeconfig", "--yes", "--without-gate", "leader-changes", "--out", "/runs/one", "-o", "json")
 	t.Logf("the run ended with %v", err)
 	var result struct {
 		ExitCode int
