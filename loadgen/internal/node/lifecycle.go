@@ -49,7 +49,7 @@ type lifecycle struct {
 	// unposted are Events of this moment, encoded.
 	unposted [][]byte
 
-	pullsFailed    int
+	looks          int    // at images that are not there
 	version, acked uint64 // of statuses
 	ready          bool   // as last rendered
 	seenVersion    uint64 // resourceVersion of the last event of the watch
@@ -192,11 +192,12 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 	switch {
 	case c.kind == regular && !c.ready:
 		l.after(timerKey{i, becomesReady}, l.drawn(l.of.ReadyAfter, i, "ready")-ran, func() { l.becomeReady(i) })
+		l.keepFailing(i)
 	case c.kind == regular:
 		l.armReadiness(i)
 	}
 	if d := l.drawn(l.of.LivenessFailsAfter, i, "liveness"); d > 0 && !l.healed(c) {
-		l.after(timerKey{i, failsLiveness}, d-ran, func() { l.failLiveness(i) })
+		l.failProbe(i, failsLiveness, c.spec.LivenessProbe, d-ran, func() { l.failLiveness(i) })
 	}
 	if d := l.drawn(l.of.RunFor, i, "run"); d > 0 && !(l.healed(c) && l.model.restarts(c, 0)) {
 		code, reason := l.outcome(c, l.of.ContainerRun)

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -46,6 +47,7 @@ func (l *lifecycle) awaitsReady(c *containerState) bool {
 }
 
 func (l *lifecycle) becomeReady(i int) {
+	l.stop(timerKey{i, failsReadiness})
 	l.model.containers[i].ready = true
 	l.report()
 	l.armReadiness(i)
@@ -53,19 +55,63 @@ func (l *lifecycle) becomeReady(i int) {
 
 func (l *lifecycle) armReadiness(i int) {
 	if d := l.drawn(l.of.ReadinessFailsAfter, i, "readiness"); d > 0 {
-		l.after(timerKey{i, failsReadiness}, d, func() { l.failReadiness(i) })
+		l.failProbe(i, failsReadiness, l.model.containers[i].spec.ReadinessProbe, d, func() { l.failReadiness(i) })
 	}
 }
 
+// failProbe calls then after some time, when a probe has failed as often as it takes: the failures before come a period
+// apart. Without a probe of the pod's own one failure is enough.
+func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
+	before, period := 0, time.Duration(0)
+	if probe != nil && l.k.plan.postsEvents() {
+		before, period = max(0, int(probe.FailureThreshold)-1), periodOf(probe)
+	}
+	first := max(0, after-time.Duration(before)*period)
+	var failure func(left int)
+	failure = func(left int) {
+		l.unhealthy(i, key)
+		if left == 0 {
+			then()
+			return
+		}
+		l.after(timerKey{i, key}, (after-first)/time.Duration(before), func() { failure(left - 1) })
+	}
+	l.after(timerKey{i, key}, first, func() { failure(before) })
+}
+
+// keepFailing has the readiness probe of a container that is not Ready fail each period.
+func (l *lifecycle) keepFailing(i int) {
+	probe := l.model.containers[i].spec.ReadinessProbe
+	if probe == nil || !l.k.plan.postsEvents() {
+		return
+	}
+	l.after(timerKey{i, failsReadiness}, periodOf(probe), func() {
+		l.unhealthy(i, failsReadiness)
+		l.keepFailing(i)
+	})
+}
+
+func periodOf(probe *corev1.Probe) time.Duration {
+	return time.Duration(max(1, probe.PeriodSeconds)) * time.Second
+}
+
+// unhealthy announces one failure of a probe.
+func (l *lifecycle) unhealthy(i int, key stage) {
+	kind := "Readiness"
+	if key == failsLiveness {
+		kind = "Liveness"
+	}
+	l.announce(&l.model.containers[i], corev1.EventTypeWarning, "Unhealthy", kind+" probe failed: simulated by stormglass")
+}
+
 func (l *lifecycle) failReadiness(i int) {
-	c := &l.model.containers[i]
-	c.ready = false
+	l.model.containers[i].ready = false
 	l.count(lifeReadinessFailed)
-	l.announce(c, corev1.EventTypeWarning, "Unhealthy", "Readiness probe failed: simulated by stormglass")
 	l.report()
 	if d := l.drawn(l.of.ReadinessFailsFor, i, "unready"); d > 0 {
 		l.after(timerKey{i, becomesReady}, d, func() { l.becomeReady(i) })
 	}
+	l.keepFailing(i)
 }
 
 func (l *lifecycle) failLiveness(i int) {
@@ -75,7 +121,6 @@ func (l *lifecycle) failLiveness(i int) {
 	if l.model.restarts(c, killed) {
 		message += ", will be restarted"
 	}
-	l.announce(c, corev1.EventTypeWarning, "Unhealthy", "Liveness probe failed: simulated by stormglass")
 	l.announce(c, corev1.EventTypeNormal, "Killing", message)
 	l.end(i, killed, "")
 }

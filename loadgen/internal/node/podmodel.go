@@ -214,7 +214,7 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 	}
 	sandbox := corev1.PodCondition{Status: corev1.ConditionTrue}
 	if over {
-		sandbox.Status = corev1.ConditionFalse
+		sandbox = corev1.PodCondition{Status: corev1.ConditionFalse, Reason: sandboxNotReady, Message: sandboxStopped}
 	}
 	s.Conditions = conditions(m.pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: sandbox, corev1.PodInitialized: initialized, corev1.PodReady: podReady, corev1.ContainersReady: ready,

@@ -74,6 +74,13 @@ func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"observedGeneration": generation, "conditions": conditions})
 }
 
+// Why a pod's sandbox is not ready: it is not there yet, or not any more.
+const (
+	sandboxNotReady = "PodSandboxNotReady"
+	noSandbox       = "no pod sandbox exists"
+	sandboxStopped  = "pod sandbox is not ready"
+)
+
 // creatingStatus is a pod whose containers wait for volumes, the sandbox, images.
 func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
@@ -89,7 +96,7 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 	setContainers(s, pod, func(c *corev1.Container, _ bool) corev1.ContainerStatus { return waitingContainer(c, reason) })
 	const notReady = "ContainersNotReady"
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
-		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
+		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse, Reason: sandboxNotReady, Message: noSandbox},
 		corev1.PodInitialized:            initialized,
 		corev1.PodReady:                  {Status: corev1.ConditionFalse, Reason: notReady},
 		corev1.ContainersReady:           {Status: corev1.ConditionFalse, Reason: notReady},
@@ -179,7 +186,7 @@ func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running 
 		c := &s.Conditions[i]
 		if c.Type == corev1.PodReadyToStartContainers ||
 			c.Type == corev1.PodInitialized && (done > last || done == last && running && isSidecar(&pod.Spec.InitContainers[last])) {
-			c.Status, c.Reason = corev1.ConditionTrue, ""
+			c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
 		}
 	}
 	return s
@@ -232,7 +239,7 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 		return terminatedContainer(pod, c, started, at)
 	})
 	s.Conditions = conditions(pod, at, map[corev1.PodConditionType]corev1.PodCondition{
-		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse},
+		corev1.PodReadyToStartContainers: {Status: corev1.ConditionFalse, Reason: sandboxNotReady, Message: sandboxStopped},
 		corev1.PodInitialized:            {Status: corev1.ConditionTrue, Reason: completed},
 		corev1.PodReady:                  {Status: corev1.ConditionFalse, Reason: completed},
 		corev1.ContainersReady:           {Status: corev1.ConditionFalse, Reason: completed},

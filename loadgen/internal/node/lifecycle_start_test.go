@@ -1,0 +1,179 @@
+package node
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s: in vain while the image backs off.
+func TestImageThatCannotBePulled(t *testing.T) {
+	const look = 15 * time.Second
+	life := scenario.PodLife{Name: "unpullable", ImagePullErrorFor: fixed(40 * time.Second)}
+	l := startLiving(t, Lean, life)
+	l.bind("sg-0", "web", nil)
+	l.awaitPod("web", "Pending, ErrImagePull")
+	for _, step := range []struct {
+		by time.Duration
+		is string
+	}{
+		{noticed, "Pending, ImagePullBackOff"},
+		{look, "Pending, ErrImagePull"}, // after 10 s
+		{look, "Pending, ImagePullBackOff"},
+		{look, "Running, ready, running"}, // after 20 s more
+	} {
+		l.clock.Step(step.by)
+		l.awaitPod("web", step.is)
+	}
+	if n := l.happened("unpullable", lifeImagePullFailed); n != 2 {
+		t.Errorf("%d attempts in vain were counted", n)
+	}
+	l.await("it is told", func() bool {
+		told := l.told("web")
+		return slices.Contains(told, "Failed") && slices.Contains(told, "BackOff") && slices.Contains(told, "Pulled") && slices.Contains(told, "Started")
+	})
+}
+
+func TestImageThatIsNeverPulled(t *testing.T) {
+	l := startLiving(t, Lean, scenario.PodLife{Name: "absent", ImagePullErrorFor: fixed(never)})
+	l.bind("sg-0", "web", func(p *corev1.Pod) { p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever })
+	l.awaitPod("web", "Pending, ErrImageNeverPull")
+	l.clock.Step(noticed)
+	l.await("it is told again", func() bool { return len(l.countedUp("web")) >= 2 })
+	l.locked(func() {
+		if told := l.told("web"); !slices.Equal(told, []string{"ErrImageNeverPull", "Failed"}) {
+			t.Errorf("Events %v", told)
+		}
+	})
+	l.awaitPod("web", "Pending, ErrImageNeverPull")
+}
+
+func TestInitContainersRunOneAfterAnother(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	life := scenario.PodLife{Name: "slow", Init: scenario.ContainerRun{RunFor: fixed(5 * time.Second), ExitCode: 3, Failures: 1}}
+	l := startLiving(t, Lean, life)
+	l.bind("sg-0", "web", func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: "i"}, {Name: "sidecar", RestartPolicy: &always}, {Name: "j"}}
+	})
+	const waiting = "PodInitializing"
+	l.awaitPod("web", "Pending, running, "+waiting+", "+waiting+", "+waiting)
+	l.locked(func() {
+		c := condition(l.pods["web"], corev1.PodInitialized)
+		if c.Status != corev1.ConditionFalse || c.Message != "containers with incomplete status: [i sidecar j]" {
+			t.Errorf("condition %+v", c)
+		}
+	})
+	l.clock.Step(5 * time.Second)
+	l.awaitPod("web", "Pending, running x1 after Error(3), "+waiting+", "+waiting+", "+waiting)
+	l.clock.Step(5 * time.Second)
+	l.awaitPod("web", "Pending, Completed(0) x1 after Error(3), running, running, "+waiting)
+	l.clock.Step(5 * time.Second)
+	l.awaitPod("web", "Pending, Completed(0) x1 after Error(3), running, running x1 after Error(3), "+waiting)
+	l.clock.Step(5 * time.Second)
+	l.awaitPod("web", "Running, ready, Completed(0) x1 after Error(3), running, Completed(0) x1 after Error(3), running")
+	l.locked(func() {
+		if c := condition(l.pods["web"], corev1.PodInitialized); c.Status != corev1.ConditionTrue {
+			t.Errorf("condition %+v", c)
+		}
+	})
+	l.bind("sg-0", "once", func(p *corev1.Pod) {
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		p.Spec.InitContainers = []corev1.Container{{Name: "i"}}
+	})
+	l.awaitPod("once", "Pending, running, "+waiting)
+	l.clock.Step(5 * time.Second)
+	l.awaitPod("once", "Failed, Error(3), "+waiting)
+}
+
+func TestProbesFail(t *testing.T) {
+	l := startLiving(t, Lean,
+		scenario.PodLife{
+			Name: "flapping", Match: scenario.PodMatch{Labels: map[string]string{"app": "web"}},
+			ReadyAfter: fixed(3 * time.Second), ReadinessFailsAfter: fixed(10 * time.Second), ReadinessFailsFor: fixed(2 * time.Second),
+		},
+		scenario.PodLife{Name: "stuck", LivenessFailsAfter: fixed(30 * time.Second)},
+	)
+	l.bind("sg-0", "web", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })
+	l.bind("sg-0", "stuck", nil)
+	l.awaitPod("web", "Running, running")
+	l.awaitPod("stuck", "Running, ready, running")
+	l.clock.Step(3 * time.Second)
+	l.awaitPod("web", "Running, ready, running")
+	l.clock.Step(10 * time.Second)
+	l.awaitPod("web", "Running, running")
+	l.clock.Step(2 * time.Second)
+	l.awaitPod("web", "Running, ready, running")
+
+	// The node lifecycle controller makes a pod not Ready: that is set right.
+	l.changePod("web", func(p *corev1.Pod) { condition(p, corev1.PodReady).Status = corev1.ConditionFalse })
+	l.awaitPod("web", "Running, ready, running")
+
+	l.clock.Step(15 * time.Second)
+	l.awaitPod("stuck", "Running, ready, running x1 after Error(137)")
+	l.await("it is told", func() bool { return slices.Contains(l.told("stuck"), "Unhealthy") })
+	if flapped, killed := l.happened("flapping", lifeReadinessFailed), l.happened("stuck", lifeLivenessFailed); flapped != 2 || killed != 1 {
+		t.Errorf("%d and %d failures were counted", flapped, killed)
+	}
+}
+
+// Probes of the pod's own fail as often as it takes, a period apart, and the last failure is what a life says.
+func TestProbesFailUpToTheirThreshold(t *testing.T) {
+	probe := &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}
+	for _, test := range []struct {
+		name   string
+		life   scenario.PodLife
+		change func(*corev1.Container)
+		after  string
+	}{
+		{"readiness", scenario.PodLife{ReadinessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.ReadinessProbe = probe }, "Running, running"},
+		{"liveness", scenario.PodLife{LivenessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.LivenessProbe = probe },
+			"Running, ready, running x1 after Error(137)"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.life.Name = "failing"
+			l := startLiving(t, Lean, test.life)
+			l.bind("sg-0", "web", func(p *corev1.Pod) { test.change(&p.Spec.Containers[0]) })
+			l.awaitPod("web", "Running, ready, running")
+			unhealthy := func() bool { return slices.Contains(l.told("web"), "Unhealthy") }
+			l.clock.Step(5 * time.Second)
+			l.locked(func() {
+				if unhealthy() {
+					t.Error("a probe fails before 6 s have passed")
+				}
+			})
+			l.clock.Step(time.Second)
+			l.await("the first failure", unhealthy)
+			l.clock.Step(2 * time.Second)
+			l.await("the second failure", func() bool { return len(l.countedUp("web")) == 1 })
+			l.awaitPod("web", "Running, ready, running")
+			l.clock.Step(2 * time.Second)
+			l.awaitPod("web", test.after)
+			l.await("the third failure", func() bool { return len(l.countedUp("web")) >= 2 })
+		})
+	}
+}
+
+// A readiness probe fails each period while the container is not Ready.
+func TestReadinessProbeFailsUntilReady(t *testing.T) {
+	l := startLiving(t, Lean, scenario.PodLife{Name: "late", ReadyAfter: fixed(5 * time.Second)})
+	l.bind("sg-0", "web", func(p *corev1.Pod) {
+		p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}
+	})
+	l.awaitPod("web", "Running, running")
+	l.clock.Step(2 * time.Second)
+	l.await("the first failure", func() bool { return slices.Contains(l.told("web"), "Unhealthy") })
+	l.clock.Step(2 * time.Second)
+	l.await("the second failure", func() bool { return len(l.countedUp("web")) == 1 })
+	l.clock.Step(time.Second)
+	l.awaitPod("web", "Running, ready, running")
+	l.clock.Step(time.Minute)
+	l.locked(func() {
+		if n := len(l.countedUp("web")); n != 1 {
+			t.Errorf("%d more failures were posted", n)
+		}
+	})
+}
