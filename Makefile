@@ -18,7 +18,7 @@ endif
 STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install release-tools clean
+.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install release-tools container-runtime test-realnode clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,18 +97,24 @@ browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROW
 	  $$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else echo "no browser: the page tests need a Chromium, Chrome or Edge on PATH, or named by STORMGLASS_BROWSER"; exit 1; fi
 
-kubelet: ## Build bin/kubelet and bin/kube-proxy, real ones, for calibrate-node (minutes, once)
+kubelet: ## Build bin/kubelet and bin/kube-proxy, real ones, for calibrate-node and test-realnode (minutes, once)
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(LDFLAGS)' -o $(BIN)/ k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
 
-calibrate-node: ## Compare simulated nodes with a real kubelet, request by request (needs root, containerd, runc, iptables; ARGS=--help)
+container-runtime:
 	go build -o $(BIN)/calibrate ./loadgen/calibrate
 	@if ! $(BIN)/calibrate --check 2>/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
-	  echo "no container runtime: installing containerd, runc, containernetworking-plugins and iptables by apt-get"; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq containerd runc containernetworking-plugins iptables >/dev/null; \
+	  echo "no container runtime: installing containerd, runc, containernetworking-plugins, iproute2 and iptables by apt-get"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq containerd runc containernetworking-plugins iproute2 iptables >/dev/null; \
 	fi
 	$(BIN)/calibrate --check
-	$(MAKE) controlplane kubelet
+
+calibrate-node: container-runtime controlplane kubelet ## Compare simulated nodes with a real kubelet, request by request (needs root, containerd, runc, iptables; ARGS=--help; lives of pods: ARGS=--lives)
 	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
+
+test-realnode: container-runtime controlplane kubelet ## Test what runs in real containers, on real kubelets (needs root, containerd, runc; beside `make test`)
+	go vet -tags realnode ./loadgen/internal/realnode
+	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_KUBELET=$(BIN)/kubelet \
+	  go test -tags realnode -count 1 -timeout 15m -v ./loadgen/internal/realnode
 
 calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/pairs $(ARGS)

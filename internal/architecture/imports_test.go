@@ -179,8 +179,8 @@ var making = []string{
 // themselves.
 var layers = []string{
 	"cmd", "loadgen/testplane", "loadgen/calibrate/pairs", "loadgen",
-	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/container", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
-	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording",
+	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
+	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
 	"loadgen/internal/apiclient",

@@ -44,31 +44,39 @@ func openLog(path string) (*reader, error) {
 
 // What a node sends whether or not anything happens: renewals of its Lease, and reports of its status.
 const (
-	renewal = "update leases"
-	report  = "patch nodes/status"
+	renewal    = "update leases"
+	nodeReport = "patch nodes/status"
 )
 
 // read adds the requests since the last call to those of each node, but for some.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
+	err = r.each(func(e *auditv1.Event) {
+		of, ok := into[sender(e.User.Username, e.UserAgent)]
+		if key := keyOf(e); ok && key != "" && !slices.Contains(but, key) {
+			of[key]++
+			added++
+		}
+	})
+	return added, err
+}
+
+// each calls f with each event since the last call.
+func (r *reader) each(f func(*auditv1.Event)) error {
 	for {
 		line, err := r.text.ReadBytes('\n')
 		r.rest = append(r.rest, line...)
 		if err == io.EOF {
-			return added, nil
+			return nil
 		}
 		if err != nil {
-			return added, err
+			return err
 		}
 		var e auditv1.Event
 		if err := json.Unmarshal(r.rest, &e); err != nil {
-			return added, fmt.Errorf("the audit log: %w", err)
+			return fmt.Errorf("the audit log: %w", err)
 		}
 		r.rest = r.rest[:0]
-		of, ok := into[sender(e.User.Username, e.UserAgent)]
-		if key := keyOf(&e); ok && key != "" && !slices.Contains(but, key) {
-			of[key]++
-			added++
-		}
+		f(&e)
 	}
 }
 

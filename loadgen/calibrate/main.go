@@ -8,7 +8,10 @@
 // two counts differ by more than 5% fails it. It needs root, containerd, runc and CNI's
 // plugins, and says what is missing before it starts anything.
 //
-// Exit codes: 0 all within 5%, 1 not, 2 bad usage, 4 the environment failed.
+// With --lives it compares what becomes of pods that crash, fail their probes or have no image
+// instead: each status in its order, Events and requests.
+//
+// Exit codes: 0 all within 5%, or all lives the same, 1 not, 2 bad usage, 4 the environment failed.
 package main
 
 import (
@@ -19,25 +22,22 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/realnode"
 )
 
-func main() {
-	runtime.LockOSThread() // children end with the thread that started them
-	os.Exit(run(os.Args[1:]))
-}
+func main() { os.Exit(run(os.Args[1:])) }
 
 type options struct {
 	kubelet, kubeProxy, controlplane, only string
 	pods, rounds, registrations            int
 	every, idle                            time.Duration
 	seed                                   uint64
-	json, keep, check                      bool
+	json, keep, check, lives               bool
 }
 
 func run(args []string) int {
@@ -53,6 +53,7 @@ func run(args []string) int {
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the times between pods")
 	flags.DurationVar(&o.idle, "idle", time.Minute, "`time` for which both nodes are watched idle")
 	flags.StringVar(&o.only, "only", "", "compare the kinds of pods whose names begin `so`, and no idle time")
+	flags.BoolVar(&o.lives, "lives", false, "compare lives of pods: their statuses, Events and requests")
 	flags.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	flags.BoolVar(&o.keep, "keep", false, "keep the directory, with logs and the audit log with bodies")
 	flags.BoolVar(&o.check, "check", false, "only say what this machine lacks")
@@ -63,7 +64,7 @@ func run(args []string) int {
 		fmt.Fprintln(os.Stderr, "calibrate: --pods, --rounds, --registrations, --every and --idle must be above 0")
 		return exitcode.Usage
 	}
-	missing, plugins := lacks()
+	missing, _ := realnode.Lacks("iptables")
 	if len(missing) > 0 {
 		fmt.Fprintf(os.Stderr, "calibrate: this machine lacks\n  %s\n", strings.Join(missing, "\n  "))
 		return exitcode.Environment
@@ -79,32 +80,19 @@ func run(args []string) int {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	rows, err := calibrate(ctx, o, plugins)
+	code, err := calibrate(ctx, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "calibrate:", err)
 		return exitcode.Environment
 	}
-	off := 0
-	if o.json {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(rows); err != nil {
-			return exitcode.Environment
-		}
-	} else {
-		off = print(os.Stdout, rows)
-	}
-	if off > 0 {
-		fmt.Printf("%d of %d rows differ by more than 5%%\n", off, len(rows))
-		return exitcode.Fail
-	}
-	return exitcode.Pass
+	return code
 }
 
-func calibrate(ctx context.Context, o options, plugins string) (rows []row, err error) {
+// calibrate starts the plane and the container runtime, and compares.
+func calibrate(ctx context.Context, o options) (code int, err error) {
 	dir, err := os.MkdirTemp("", "calibrate-")
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	l := &lab{dir: dir, rng: rand.New(rand.NewPCG(o.seed, 0))}
 	if o.keep {
@@ -113,27 +101,52 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 		l.undo = append(l.undo, func() { _ = os.RemoveAll(dir) })
 	}
 	defer l.close()
-	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	say("starting the control plane")
 	level := "Metadata"
 	if o.keep {
 		level = "RequestResponse"
 	}
 	if err := l.startPlane(ctx, o.controlplane, level); err != nil {
-		return nil, err
+		return 0, err
 	}
 	say("starting containerd, a kubelet and a simulated node")
-	socket, err := l.startRuntime(ctx, plugins)
-	if err != nil {
-		return nil, err
+	if l.node, err = l.startNode(ctx, "node", realnode.Options{Kubelet: o.kubelet}); err != nil {
+		return 0, err
 	}
 	log, err := openLog(l.audit)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer log.file.Close()
-	l.removeSystemDirs()
-	c, err := l.register(ctx, o, socket, log)
+	if o.lives {
+		return l.compareLives(ctx, o, log)
+	}
+	rows, err := l.countRequests(ctx, o, log)
+	if err != nil {
+		return 0, err
+	}
+	return report(rows, o.json)
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// report prints the rows, and returns the exit code.
+func report(rows []row, asJSON bool) (code int, err error) {
+	if asJSON {
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		return exitcode.Pass, encoder.Encode(rows)
+	}
+	if off := print(os.Stdout, rows); off > 0 {
+		fmt.Printf("%d of %d rows differ by more than 5%%\n", off, len(rows))
+		return exitcode.Fail, nil
+	}
+	return exitcode.Pass, nil
+}
+
+// countRequests counts the requests of both nodes as they register, idle, and run pods of each kind.
+func (l *lab) countRequests(ctx context.Context, o options, log *reader) (rows []row, err error) {
+	c, err := l.register(ctx, o, log)
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +175,11 @@ func calibrate(ctx context.Context, o options, plugins string) (rows []row, err 
 					return err
 				}
 				return l.await(ctx, c, pods)
-			}, renewal, report)
+			}, renewal, nodeReport)
 			if err != nil {
 				return nil, err
 			}
-			if err := l.count(ctx, log, end, func() error { return l.remove(ctx, o) }, renewal, report); err != nil {
+			if err := l.count(ctx, log, end, func() error { return l.remove(ctx, o) }, renewal, nodeReport); err != nil {
 				return nil, err
 			}
 		}

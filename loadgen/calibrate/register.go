@@ -21,13 +21,13 @@ const (
 )
 
 // register counts the registrations of nodes of each kind, of which the last two stay, with their kube-proxies.
-func (l *lab) register(ctx context.Context, o options, socket string, log *reader) (map[string]counts, error) {
+func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
-	if err := l.registerMore(ctx, o, socket, log, c); err != nil {
+	if err := l.registerMore(ctx, o, log, c); err != nil {
 		return nil, err
 	}
 	return c, l.count(ctx, log, c, func() error {
-		if _, err := l.startKubelet(ctx, o.kubelet, socket, realNode); err != nil {
+		if _, err := l.node.Join(ctx, realNode); err != nil {
 			return err
 		}
 		if err := l.startProxy(ctx, o.kubeProxy); err != nil {
@@ -40,7 +40,7 @@ func (l *lab) register(ctx context.Context, o options, socket string, log *reade
 	}, renewal)
 }
 
-func (l *lab) registerMore(ctx context.Context, o options, socket string, log *reader, c map[string]counts) error {
+func (l *lab) registerMore(ctx context.Context, o options, log *reader, c map[string]counts) error {
 	more := o.registrations - 1
 	if more == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (l *lab) registerMore(ctx context.Context, o options, socket string, log *r
 				}
 				stops[first]()
 			}
-			stop, err := l.startKubelet(ctx, o.kubelet, socket, real[i])
+			stop, err := l.node.Join(ctx, real[i])
 			stops = append(stops, stop)
 			return err
 		})

@@ -1,4 +1,4 @@
-package main
+package realnode
 
 import (
 	"fmt"
@@ -10,18 +10,18 @@ import (
 // pluginDirs are where distributions put CNI's plugins.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// lacks lists what a real node needs and this machine does not have, a line each, and
-// finds the directory of the CNI plugins.
-func lacks() (missing []string, plugins string) {
+// Lacks lists what a real node, and programs named, need and this machine does not have, a line each, and finds the
+// directory of the CNI plugins.
+func Lacks(programs ...string) (missing []string, plugins string) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {
 			missing = append(missing, fmt.Sprintf(format, args...))
 		}
 	}
 	need(os.Geteuid() == 0, "root: a kubelet mounts volumes and makes network namespaces (try sudo)")
-	for _, program := range []string{"containerd", "ctr", "runc", "iptables"} {
+	for _, program := range append([]string{"containerd", "ctr", "runc", "ip"}, programs...) {
 		_, err := exec.LookPath(program)
-		need(err == nil, "%s on PATH (Debian and Ubuntu: apt-get install containerd runc iptables)", program)
+		need(err == nil, "%s on PATH (Debian and Ubuntu: apt-get install containerd runc iproute2 iptables)", program)
 	}
 	for _, dir := range pluginDirs {
 		if _, err := os.Stat(filepath.Join(dir, "ptp")); err == nil {

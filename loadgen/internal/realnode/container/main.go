@@ -1,12 +1,19 @@
-// Container is the one program of the images of calibration: it runs until it is asked to
-// end, or for a while, and answers probes.
+// Container is the one program of the images of real nodes' containers: it runs until it is asked to end, or for a
+// while, answers probes, and takes memory.
 package main
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -14,14 +21,26 @@ import (
 func main() {
 	after := flag.Duration("after", 0, "end after this `time`; 0: when asked to")
 	code := flag.Int("code", 0, "exit `code`")
+	deaf := flag.Bool("deaf", false, "do not end when asked to")
 	probes := flag.String("probes", "", "`address` at which probes are answered")
+	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
+	failFor := flag.Duration("fail-for", 0, "and pass them again after this `time`; 0: never")
+	check := flag.String("check", "", "be a probe: end with 0 if this `URL` answers with 200, else with 1")
+	allocate := flag.Int("allocate", 0, "at the end use so many `MiB`, and run on")
+	api := flag.Bool("api", false, "ask the API server for its version, as a pod's service account")
+	report := flag.String("report", "", "`address` to which the pod's name, and its index in a Job, are written")
 	flag.Parse()
+	if *check != "" {
+		os.Exit(probe(*check))
+	}
 	if *probes != "" {
-		go func() {
-			err := http.ListenAndServe(*probes, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			println(err.Error())
-			os.Exit(1)
-		}()
+		go serve(*probes, *fail, *failFor)
+	}
+	if *api {
+		must(askAPI())
+	}
+	if *report != "" {
+		must(reportTo(*report))
 	}
 	var end <-chan time.Time
 	if *after > 0 {
@@ -29,9 +48,114 @@ func main() {
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT)
-	select {
-	case <-asked:
-	case <-end:
+	for {
+		select {
+		case <-asked:
+			if *deaf {
+				continue
+			}
+		case <-end:
+			if *allocate > 0 {
+				use(*allocate)
+				end = nil
+				continue
+			}
+		}
+		os.Exit(*code)
 	}
-	os.Exit(*code)
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// serve answers probes with 200, or with 500 while they fail.
+func serve(address string, fail, failFor time.Duration) {
+	var failing atomic.Bool
+	if fail > 0 {
+		time.AfterFunc(fail, func() {
+			failing.Store(true)
+			if failFor > 0 {
+				time.AfterFunc(failFor, func() { failing.Store(false) })
+			}
+		})
+	}
+	must(http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if failing.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})))
+}
+
+func probe(url string) (code int) {
+	answer, err := http.Get(url)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		fmt.Println(answer.Status)
+		return 1
+	}
+	return 0
+}
+
+// use takes memory, and touches each page of it.
+func use(mebibytes int) {
+	var all [][]byte
+	for range mebibytes {
+		block := bytes.Repeat([]byte{1}, 1<<20)
+		all = append(all, block)
+	}
+	fmt.Println(len(all), "MiB")
+}
+
+const identity = "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+func askAPI() error {
+	token, err := os.ReadFile(identity + "token")
+	if err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(identity + "ca.crt")
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	server := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	request, err := http.NewRequest(http.MethodGet, "https://"+server+"/version", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+string(token))
+	answer, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the API server answers with %s: %s", answer.Status, body)
+	}
+	fmt.Println("the API server answers")
+	return err
+}
+
+func reportTo(address string) error {
+	conn, err := net.DialTimeout("tcp", address, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(conn, name, os.Getenv("JOB_COMPLETION_INDEX"))
+	return err
 }

@@ -1,0 +1,84 @@
+package realnode
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// members are the files of an archive by name.
+func members(t *testing.T, r io.Reader) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[h.Name] = data
+		if h.Name == "worker" && h.Mode != 0o755 {
+			t.Errorf("mode %o of the program", h.Mode)
+		}
+	}
+}
+
+func TestImageOfAProgram(t *testing.T) {
+	dir := t.TempDir()
+	program, archive := filepath.Join(dir, "worker"), filepath.Join(dir, "image.tar")
+	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeImage(archive, program, "example.invalid/worker:1"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := members(t, bytes.NewReader(data))
+	var manifest []struct {
+		Config           string
+		RepoTags, Layers []string
+	}
+	if err := json.Unmarshal(files["manifest.json"], &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest) != 1 || len(manifest[0].Layers) != 1 || fmt.Sprint(manifest[0].RepoTags) != "[example.invalid/worker:1]" {
+		t.Fatalf("manifest %+v", manifest)
+	}
+	layer := files[manifest[0].Layers[0]]
+	if got := members(t, bytes.NewReader(layer)); len(got) != 1 || string(got["worker"]) != "a program" {
+		t.Errorf("the layer holds %v", got)
+	}
+	config := string(files[manifest[0].Config])
+	if !strings.Contains(config, `"Entrypoint":["/worker"]`) || !strings.Contains(config, fmt.Sprintf("sha256:%x", sha256.Sum256(layer))) {
+		t.Errorf("config %s", config)
+	}
+	if left, _ := filepath.Glob(archive + ".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestImageOfNoProgram(t *testing.T) {
+	dir := t.TempDir()
+	for _, program := range []string{filepath.Join(dir, "absent"), dir} {
+		if err := writeImage(filepath.Join(dir, "image.tar"), program, "example.invalid/worker:1"); err == nil {
+			t.Errorf("%s is one", program)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package realnode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// link is the network between this machine and a node, and what it has for pods. The zero value is none.
+type link struct {
+	device     string // of this machine
+	host, node netip.Addr
+	pods       netip.Prefix
+}
+
+// mostNodes are as many as have a network of their own on this machine at a time.
+const mostNodes = 256
+
+// nodeAddresses gives the node $0 with the way $1 to this machine, and the address $2 at which the API server is
+// reached.
+const nodeAddresses = `ip address add "$0/25" dev eth0 && ip link set eth0 up && ip route add default via "$1" &&
+ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
+
+// connect connects a node with this machine, by the first network that no other node has.
+func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, error) {
+	pid := strconv.Itoa(s.first.Process.Pid)
+	for k := range mostNodes {
+		l := link{
+			device: fmt.Sprintf("sgnode%d", k),
+			host:   netip.AddrFrom4([4]byte{10, 213, byte(k), 1}),
+			node:   netip.AddrFrom4([4]byte{10, 213, byte(k), 2}),
+			pods:   netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(k), 128}), 25),
+		}
+		if _, err := os.Stat(filepath.Join("/sys/class/net", l.device)); err == nil {
+			continue
+		}
+		if err := ip(ctx, "link", "add", l.device, "type", "veth", "peer", "name", "eth0", "netns", pid); err != nil {
+			if errors.Is(err, os.ErrExist) { // another program was faster
+				continue
+			}
+			return link{}, err
+		}
+		return l, l.configure(ctx, s, service)
+	}
+	return link{}, fmt.Errorf("%d nodes run on this machine already", mostNodes)
+}
+
+func (l link) configure(ctx context.Context, s *namespaces, service netip.Addr) error {
+	_, err := s.run(ctx, "sh", "-c", nodeAddresses, l.node.String(), l.host.String(), service.String())
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"address", "add", l.host.String() + "/25", "dev", l.device},
+		{"link", "set", l.device, "up"},
+		{"route", "add", l.pods.String(), "via", l.node.String()},
+	} {
+		if err := ip(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes the network of a node whose processes have ended: the kernel does so too, but later.
+func (l link) remove() error {
+	if l.device == "" {
+		return nil
+	}
+	err := ip(context.Background(), "link", "delete", l.device)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func ip(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
+	switch {
+	case err == nil:
+		return nil
+	case bytes.Contains(out, []byte("File exists")):
+		return fmt.Errorf("ip %s: %w", args, os.ErrExist)
+	case bytes.Contains(out, []byte("Cannot find device")):
+		return fmt.Errorf("ip %s: %w", args, os.ErrNotExist)
+	}
+	return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
+}
+
+// relay serves the API server in the node, at the Service's address for pods and on the loopback device for the node's
+// own programs, whose URL it returns: the rules of a kube-proxy refuse a Service without endpoints.
+func (n *Node) relay(service netip.AddrPort) (server string, err error) {
+	to, err := url.Parse(n.cluster.Server)
+	if err != nil {
+		return "", err
+	}
+	for _, at := range []string{service.String(), "127.0.0.1:0"} {
+		var l net.Listener
+		err := n.spaces.within(func() (err error) {
+			l, err = net.Listen("tcp", at)
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("relay the API server in the node: %w", err)
+		}
+		n.relays = append(n.relays, l)
+		go serveRelay(l, to.Host)
+		server = "https://" + l.Addr().String()
+	}
+	return server, nil
+}
+
+// serveRelay copies what comes on connections to an address of this machine, and back, until l is closed.
+func serveRelay(l net.Listener, to string) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer in.Close()
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer out.Close()
+			go func() {
+				_, _ = io.Copy(out, in)
+				out.Close()
+			}()
+			_, _ = io.Copy(in, out)
+		}()
+	}
+}

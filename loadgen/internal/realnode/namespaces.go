@@ -1,0 +1,170 @@
+package realnode
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaces are a node's process IDs, mounts and network. The kernel kills all processes in them, and removes all
+// that they mounted, when the first one ends.
+type namespaces struct {
+	first *exec.Cmd
+	alive io.Closer   // the first process' input: it ends as this closes, also by the death of this program
+	calls chan func() // run by a thread in the namespaces
+}
+
+// replaced are directories of this machine that runtime and kubelet write to wherever their own are. A node has others
+// in their place.
+var replaced = []string{"run", "var/lib", "var/log"}
+
+// firstProcess replaces directories by those of $0 and waits for the end of its input.
+var firstProcess = `set -e
+mount --make-rprivate /
+for d in ` + strings.Join(replaced, " ") + `; do mount --bind "$0/$d" "/$d"; done
+mount -t proc proc /proc
+ip link set lo up
+echo ready
+exec cat`
+
+func newNamespaces(dir string) (*namespaces, error) {
+	for _, d := range replaced {
+		if strings.HasPrefix(dir, "/"+d+"/") {
+			return nil, fmt.Errorf("a node's directory cannot be below /%s: %s (set TMPDIR)", d, dir)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	first := exec.Command("sh", "-c", firstProcess, dir)
+	first.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID, Setpgid: true}
+	var complaint bytes.Buffer
+	first.Stderr = &complaint
+	in, err := first.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := first.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := first.Start(); err != nil {
+		return nil, fmt.Errorf("make namespaces: %w", err)
+	}
+	s := &namespaces{first: first, alive: in}
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		in.Close()
+		return nil, fmt.Errorf("make namespaces: %w: %s", first.Wait(), bytes.TrimSpace(complaint.Bytes()))
+	}
+	if s.calls, err = enter(first.Process.Pid); err != nil {
+		in.Close()
+		return nil, errors.Join(fmt.Errorf("enter namespaces: %w", err), first.Wait())
+	}
+	return s, nil
+}
+
+// enter returns a channel whose functions are called by a thread in the namespaces of a process.
+func enter(pid int) (chan func(), error) {
+	calls, entered := make(chan func()), make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		err := setns(pid)
+		entered <- err
+		if err != nil {
+			return
+		}
+		for call := range calls {
+			call()
+		}
+	}()
+	return calls, <-entered
+}
+
+func setns(pid int) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(process)
+	// A thread joins a mount namespace only if it shares its root directory with no other.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	return unix.Setns(process, unix.CLONE_NEWNS|unix.CLONE_NEWNET|unix.CLONE_NEWPID)
+}
+
+// within calls f on a thread in the namespaces.
+func (s *namespaces) within(f func() error) error {
+	done := make(chan error)
+	s.calls <- func() { done <- f() }
+	return <-done
+}
+
+// stopWithin is how long a program may take to end by itself.
+const stopWithin = 20 * time.Second
+
+// start starts a program in the namespaces, its output added to a log.
+func (s *namespaces) start(log, program string, args ...string) (stop func(), err error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = file, file
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal ends nodes in order
+	if err := s.within(cmd.Start); err != nil {
+		file.Close()
+		return nil, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its log says why
+		file.Close()
+	}()
+	return sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(stopWithin):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	}), nil
+}
+
+// run runs a program in the namespaces and returns what it prints.
+func (s *namespaces) run(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = "/"
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := s.within(cmd.Start); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(program), err, bytes.TrimSpace(out.Bytes()))
+	}
+	return out.String(), nil
+}
+
+// close ends all processes in the namespaces, and waits for their end.
+func (s *namespaces) close() error {
+	close(s.calls)
+	s.alive.Close()
+	return s.first.Wait()
+}

@@ -1,0 +1,223 @@
+// Package realnode runs real kubelets on this machine, with containerd and runc, joined to a bundled plane.
+//
+// A Node has process IDs, mounts and a network of its own. All its processes and mounts end with it, and it ends with
+// the program that started it, also with one that is killed:
+//
+//	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
+//
+// Pods reach the API server at the address of the Service kubernetes, and programs of this machine at HostAddress. The
+// API server and programs of this machine reach the kubelet and the pods. Other Services have no address, as no
+// kube-proxy runs but one that the caller starts; there is no DNS; and pods of one node do not reach those of another.
+//
+// Images come from programs, see LoadImage: there is no registry. Containers need imagePullPolicy Never or
+// IfNotPresent.
+package realnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+)
+
+// KubeletEnv names the kubelet program where Options do not.
+const KubeletEnv = "STORMGLASS_KUBELET"
+
+// Options configure a Node.
+type Options struct {
+	// Name is the node's; Start returns once it is Ready. Empty: no kubelet runs before Join.
+	Name string
+	// Kubelet is the program, "" that of $STORMGLASS_KUBELET (`make kubelet` builds one).
+	Kubelet string
+	// Settings are fields of the kubelet's configuration, see Join.
+	Settings []string
+	// Dir holds configuration and logs, and is left there. Empty: a temporary directory that Stop removes.
+	Dir string
+}
+
+// Node is a container runtime and the kubelets that use it.
+type Node struct {
+	// Name is that of Options.
+	Name string
+
+	kubelet    string
+	cluster    control.Cluster
+	client     *kubernetes.Clientset
+	identities node.Authority
+	dir        string
+	temporary  bool
+	spaces     *namespaces
+	link       link
+	// madePlugins is set where this machine had no directory of plugins before.
+	madePlugins bool
+	relays      []net.Listener
+	server      string // URL of the API server for programs in the node
+	kubelets    int    // that were started
+}
+
+// Start brings up a container runtime and, where Options name a node, its kubelet.
+func Start(ctx context.Context, cluster control.Cluster, o Options) (*Node, error) {
+	missing, plugins := Lacks()
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("this machine lacks %s", strings.Join(missing, "; "))
+	}
+	n := &Node{Name: o.Name, cluster: cluster}
+	if err := n.configure(o); err != nil {
+		return nil, err
+	}
+	err := n.start(ctx, plugins)
+	if err == nil && o.Name != "" {
+		if _, err = n.Join(ctx, o.Name, o.Settings...); err == nil {
+			err = AwaitReady(ctx, n.client, o.Name)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start a node (logs: %s): %w", n.keepLogs(), err), n.Stop())
+	}
+	return n, nil
+}
+
+func (n *Node) configure(o Options) (err error) {
+	program := o.Kubelet
+	if program == "" {
+		program = os.Getenv(KubeletEnv)
+	}
+	if program == "" {
+		return fmt.Errorf("no kubelet program is named: set %s (`make kubelet` builds bin/kubelet)", KubeletEnv)
+	}
+	if n.kubelet, err = filepath.Abs(program); err != nil {
+		return err
+	}
+	if _, err := os.Stat(n.kubelet); err != nil {
+		return fmt.Errorf("the kubelet program: %w (`make kubelet` builds bin/kubelet)", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", n.cluster.Kubeconfigs["admin"])
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	if n.client, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if n.identities, err = node.NewSigner(config, n.cluster.NodeCA); err != nil {
+		return err
+	}
+	if o.Dir == "" {
+		n.temporary = true
+		n.dir, err = os.MkdirTemp("", "realnode-")
+		return err
+	}
+	if n.dir, err = filepath.Abs(o.Dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(n.dir, 0o700)
+}
+
+func (n *Node) start(ctx context.Context, plugins string) (err error) {
+	_, err = os.Stat(pluginsOfKubelets)
+	n.madePlugins = errors.Is(err, fs.ErrNotExist)
+	if n.spaces, err = newNamespaces(n.dir); err != nil {
+		return err
+	}
+	service, err := n.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	address, err := netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return fmt.Errorf("the Service kubernetes: %w", err)
+	}
+	if n.link, err = connect(ctx, n.spaces, address); err != nil {
+		return err
+	}
+	if n.server, err = n.relay(netip.AddrPortFrom(address, 443)); err != nil {
+		return err
+	}
+	return n.startRuntime(ctx, plugins)
+}
+
+// HostAddress is where pods reach programs of this machine that listen on it, or on all addresses.
+func (n *Node) HostAddress() netip.Addr { return n.link.host }
+
+// Address is the node's InternalIP.
+func (n *Node) Address() netip.Addr { return n.link.node }
+
+// Run starts a program in the node, as root, with its output added to a log in the node's directory. stop ends it.
+func (n *Node) Run(program string, args ...string) (stop func(), err error) {
+	path, err := filepath.Abs(program)
+	if err != nil {
+		return nil, err
+	}
+	return n.spaces.start(filepath.Join(n.dir, filepath.Base(program)+".log"), path, args...)
+}
+
+// Stop kills all processes of the node, and removes its network and control groups. Its Node object stays, as that of
+// a machine that was switched off.
+func (n *Node) Stop() error {
+	if n.dir == "" {
+		return nil
+	}
+	var errs []error
+	for _, relay := range n.relays {
+		relay.Close()
+	}
+	if n.spaces != nil {
+		errs = append(errs, n.spaces.close())
+	}
+	errs = append(errs, n.link.remove(), removeCgroups(n.containers()))
+	if n.madePlugins {
+		errs = append(errs, os.RemoveAll(pluginsOfKubelets))
+	}
+	if n.temporary {
+		errs = append(errs, os.RemoveAll(n.dir))
+	}
+	n.dir = ""
+	return errors.Join(errs...)
+}
+
+// keepLogs makes Stop leave the directory, and returns it.
+func (n *Node) keepLogs() string {
+	n.temporary = false
+	return n.dir
+}
+
+// file writes a file of the node's directory.
+func (n *Node) file(name, text string) (path string, err error) {
+	path = filepath.Join(n.dir, name)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// AwaitReady waits until nodes are Ready and have a Lease, which a kubelet makes later.
+func AwaitReady(ctx context.Context, client kubernetes.Interface, names ...string) error {
+	for _, name := range names {
+		err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+			if _, err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return false, nil
+			}
+			n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			}), nil
+		})
+		if err != nil {
+			return fmt.Errorf("node %s is not Ready: %w", name, err)
+		}
+	}
+	return nil
+}
