@@ -125,7 +125,7 @@ func lifeCases() []lifeCase {
 		}, ready},
 	}
 	return append(cases, lifeCase{
-		name: "evicted", says: "evicted by a kubelet that is short of memory", until: inPhase(corev1.PodFailed),
+		name: "evicted", says: "evicted by a kubelet that is short of memory", until: finished,
 		life: scenario.PodLife{Evict: scenario.Eviction{After: fixed(5 * time.Second), Condition: string(corev1.NodeMemoryPressure), For: scenario.Duration(5 * time.Minute)}},
 		change: func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
@@ -149,6 +149,10 @@ func last(all []stamped) *corev1.Pod { return all[len(all)-1].pod }
 
 func inPhase(want corev1.PodPhase) func([]stamped) bool {
 	return func(all []stamped) bool { return last(all).Status.Phase == want }
+}
+
+func finished(all []stamped) bool {
+	return inPhase(corev1.PodFailed)(all) || inPhase(corev1.PodSucceeded)(all)
 }
 
 func ready(all []stamped) bool { return conditionTrue(last(all), corev1.PodReady) }

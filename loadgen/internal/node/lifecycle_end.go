@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -85,14 +86,10 @@ func (l *lifecycle) restart(i int) {
 		return
 	}
 	name := l.model.fullName()
-	warn := func() {
-		l.announce(c, corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.spec.Name, name))
-	}
-	warn()
+	l.announce(c, corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.spec.Name, name))
 	wait := requeued(delay, draw(l.k.plan.Seed, "back-off", l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts))))
 	l.after(timerKey{i, backsOff}, min(noticed, wait/2), func() {
 		l.wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", delay, c.spec.Name, name))
-		warn()
 		l.report()
 	})
 	l.after(timerKey{i, starts}, wait, again)
@@ -102,7 +99,8 @@ func (l *lifecycle) restart(i int) {
 func (l *lifecycle) finish() {
 	l.cancel()
 	for i := range l.model.containers {
-		if c := &l.model.containers[i]; c.state.Running != nil {
+		if c := &l.model.containers[i]; c.state.Running != nil { // a sidecar
+			l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
 			l.exit(c, 0, "")
 		}
 	}
@@ -111,10 +109,16 @@ func (l *lifecycle) finish() {
 	l.version++
 	version, final := l.version, l.render()
 	if l.k.plan.everyRequest() {
-		last := *final
-		last.Phase, last.Reason, last.Message = corev1.PodPending, "", "" // until its sandbox is gone
+		last := *final // until its sandbox is gone
+		last.Phase, last.Reason, last.Message = corev1.PodPending, "", ""
 		if l.ran {
 			last.Phase = corev1.PodRunning
+		}
+		last.Conditions = slices.Clone(final.Conditions)
+		for i := range last.Conditions {
+			if c := &last.Conditions[i]; c.Type == corev1.PodReadyToStartContainers {
+				c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
+			}
 		}
 		l.k.write(l.life, func() { l.write(version, &last, 0) })
 	}
