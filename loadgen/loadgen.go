@@ -132,6 +132,8 @@ type Options struct {
 	// RemoteWrite names a receiver that the run's samples are sent to while it goes on. The
 	// zero value: none.
 	RemoteWrite RemoteWrite
+	// Workers divide the loads among several generators. The zero value: this process does all.
+	Workers Workers
 	// Confirm is asked before anything is made in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
@@ -163,7 +165,7 @@ func (o Options) internal() run.Options {
 		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
 		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
-		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse,
+		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Workers: o.Workers, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse,
 	}
 }
 

@@ -23,6 +23,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var sum summary
 	var prometheus prometheusFlags
 	var receiver remoteWriteFlags
+	var workers workerFlags
 	var kubeconfig kubeconfigFlags
 	var fuse fuseFlags
 	cmd := &cobra.Command{
@@ -62,6 +63,10 @@ sends more. --dry-run says what a run would do, and whether it may, and does not
 On a cluster of yours a run holds a lock, so that no other meets it there, and
 --cleanup-job makes a Job there that outlives this machine.
 
+With --workers N the loads are divided among N generators, which join over TLS; the
+run itself scrapes, acts and judges. A worker that is lost, late or saturated makes
+the run one that could not be judged (exit 3).
+
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
@@ -81,6 +86,10 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 				return err
 			}
 			o.RemoteWrite = receiver.config
+			var err error
+			if o.Workers, err = workers.options(cmd.Flags(), nil); err != nil {
+				return err
+			}
 			ctx, release, err := untilParentEnds(cmd.Context())
 			if err != nil {
 				return err
@@ -154,6 +163,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	addObserveFlags(flags, &o)
 	receiver.add(flags)
 	fuse.add(flags)
+	workers.add(flags)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

@@ -171,7 +171,7 @@ var rules = []rule{
 // making lists the packages that make a run.
 var making = []string{
 	module + "loadgen/internal/run", module + "loadgen/internal/cluster", module + "loadgen/internal/load", module + "loadgen/internal/node",
-	module + "loadgen/internal/workload", module + "loadgen/internal/follow", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
+	module + "loadgen/internal/workload", module + "loadgen/internal/workers", module + "loadgen/internal/follow", module + "loadgen/internal/apiclient", module + "loadgen/internal/observe",
 }
 
 // layers lists the packages of loadgen from the top down: each imports only those
@@ -181,7 +181,7 @@ var layers = []string{
 	"cmd", "loadgen/testplane", "loadgen/calibrate/pairs", "loadgen",
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
 	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
-	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow",
+	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow", "loadgen/internal/workers",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
 	"loadgen/internal/apiclient",
 	"loadgen/internal/judge", "loadgen/internal/alertproof",

@@ -9,6 +9,7 @@ type Measurements struct {
 	Histories []History `json:"histories,omitempty"` // of loads of kind "history"
 	Replays   []Replay  `json:"replays,omitempty"`   // of loads of kind "replay"
 	Generator Generator `json:"generator"`
+	Workers   []Worker  `json:"workers,omitempty"` // of a run with several generators
 	Scrapes   Scrapes   `json:"scrapes"`
 }
 

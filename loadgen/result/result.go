@@ -88,6 +88,8 @@ type Run struct {
 	// AbortOn: conditions that would have ended the run: of the scenario, of --abort-on, and the usual ones on a user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit 4)
+	// LostWorkers: of several generators, those that were lost or late, and how: the run could not be judged (exit 3)
+	LostWorkers []string `json:"lostWorkers,omitempty"`
 	// Left: objects not removed from a user's cluster, why, and the command that does
 	Left     string   `json:"left,omitempty"`
 	Versions Versions `json:"versions"`

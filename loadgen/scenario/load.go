@@ -132,6 +132,19 @@ func ParseRecorded(file string, data []byte) (*Scenario, error) {
 	return parse(&Scenario{recorded: true}, file, data, nil, nil)
 }
 
+// ReadRecorded reads the scenario of a run directory, and the files that its loads need.
+func ReadRecorded(file string) (*Scenario, error) {
+	data, err := userfile.Read(file, userfile.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot read the scenario: %w", file, err)
+	}
+	s, err := ParseRecorded(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.readFiles(filepath.Dir(file))
+}
+
 // Recorded reports whether the scenario is that of a run that is over.
 func (s *Scenario) Recorded() bool { return s.recorded }
 

@@ -202,7 +202,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 		if _, err := gate.Compile(v); err != nil {
 			return c, "", exitcode.UsageError(err)
 		}
-		if err := run.CheckDescriptors(v); err != nil {
+		if err := run.CheckDescriptors(v, o.Workers.Count > 0); err != nil {
 			return c, "", err
 		}
 	}

@@ -35,6 +35,10 @@ type Target struct {
 	Samples *samples.Recorder
 	// Callers are those of loads of kind "custom", by the loads' names.
 	Callers map[string]Caller
+	// Share of each load that is done here. The zero value: all.
+	Share Share
+	// Acknowledged is told each acknowledged write of measured changes. Nil: there are no other workers.
+	Acknowledged func(Ack)
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
 }

@@ -54,6 +54,9 @@ func phaseTables(r result.Result) []tableView {
 	if t := nodesTable(r.Measurements.Nodes); len(t.Rows) > 0 {
 		out = append(out, t)
 	}
+	if t := workersTable(r.Measurements.Workers); len(t.Rows) > 0 {
+		out = append(out, t)
+	}
 	return append(out, costTable(r))
 }
 

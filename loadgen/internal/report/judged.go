@@ -118,6 +118,9 @@ func headline(r result.Result) string {
 	if r.Run.Aborted != "" {
 		parts = append(parts, "ended early")
 	}
+	if len(r.Run.LostWorkers) > 0 {
+		parts = append(parts, "a worker was lost")
+	}
 	if len(r.Measurements.Generator.Saturated) > 0 {
 		parts = append(parts, "generator saturated")
 	}

@@ -132,6 +132,8 @@ func junitRun(r result.Result, red bool) junitCase {
 		}
 	case r.Run.Interrupted:
 		kind = "interrupted"
+	case len(r.Run.LostWorkers) > 0:
+		kind = "worker lost"
 	case len(r.Measurements.Generator.Saturated) > 0:
 		kind = "generator saturated"
 	case len(r.Run.UnexpectedExits) > 0:

@@ -7,6 +7,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
 // DryRun makes the checks of Run and returns what it would make and send. A user's cluster is asked for its version, its
@@ -39,5 +40,5 @@ func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 
 // check refuses what is known to be wrong before anything starts.
 func (o Options) check() error {
-	return errors.Join(o.checkTarget(), o.checkLoads(), o.checkCustom(), CheckDescriptors(o.Scenario), o.checkHooks(), o.checkRate(), o.checkFuse())
+	return errors.Join(o.checkTarget(), o.checkLoads(), workers.Check(o.Workers, o.Scenario), o.checkCustom(), CheckDescriptors(o.Scenario, o.Workers.Count > 0), o.checkHooks(), o.checkRate(), o.checkFuse())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -29,6 +30,7 @@ func (r *run) execute(parent, watched context.Context) {
 		"recorder": r.recording.Run, "tracker": r.workload.Run, "self meter": r.self.Run, "progress": r.display.run,
 		"pulse": r.samples.Run, "follower of the plane": events.follow,
 		"abortOn": func(ctx context.Context) error { return r.phases.aborts.watch(ctx, r.recording, cancel) },
+		"workers": r.fleet.Watch,
 	}
 	if r.follow != nil {
 		all["watch of conditions and transitions"] = r.follow.Run
@@ -50,6 +52,8 @@ func (r *run) execute(parent, watched context.Context) {
 	switch {
 	case parent.Err() == nil && errors.As(context.Cause(ctx), &aborted):
 		r.info.Aborted = aborted.Error()
+	case parent.Err() == nil && r.fleet.Failed() != nil:
+		r.loseWorker(r.fleet.Failed())
 	case parent.Err() != nil:
 		r.info.Interrupted = true
 		r.event(time.Now(), result.EventNote, "interrupted", "")
@@ -62,6 +66,7 @@ func (r *run) execute(parent, watched context.Context) {
 	r.loads.stopAll()
 	r.loads.finish(ctx, r.step)
 	r.nodes.stop(windUp)
+	r.fleet.End()
 	stop()
 	_ = helpers.Wait() // their errors have ended ctx
 	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
@@ -105,6 +110,13 @@ func ending(phases, other error) error {
 	return errors.Join(phases, other)
 }
 
+// loseWorker notes why the run ended early: what it measured cannot be judged.
+func (r *run) loseWorker(err error) {
+	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
+	r.step("could not go on: %v", err)
+	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
+}
+
 func (r *run) fail(err error) {
 	r.info.Failure = err.Error()
 	if r.target.supervisor != nil && r.target.isLost() {
@@ -120,6 +132,7 @@ func (r *run) close() error {
 	defer r.dir.unlock()
 	m := r.measured()
 	err := errors.Join(
+		r.fleet.Close(),
 		r.recording.close(),
 		exitcode.EnvironmentError(r.samples.Close()),
 		exitcode.EnvironmentError(r.counted.Close()),
@@ -141,7 +154,7 @@ func (r *run) close() error {
 
 func (r *run) measured() result.Measurements {
 	m := result.Measurements{Phases: slices.Clone(r.phases.stamps)}
-	r.loads.addTo(&m)
+	unmerged := r.loads.addTo(&m)
 	r.nodes.addTo(&m)
 	seen, transitions := r.workload.Results(), r.follow.Results(time.Now())
 	for i := range m.Phases {
@@ -152,10 +165,15 @@ func (r *run) measured() result.Measurements {
 	}
 	m.Scrapes = r.recording.Scrapes()
 	m.Generator = r.self.Results()
+	workers.AddCost(&m.Generator, m.Workers)
 	for i := range m.Phases {
 		p := &m.Phases[i]
-		p.Saturated = append(r.self.PhaseSaturation(p.Name), generator.LoadSaturation(*p)...)
+		p.Saturated = slices.Concat(r.self.PhaseSaturation(p.Name), generator.LoadSaturation(*p), r.fleet.Saturation(p.Name))
 		m.Generator.Saturated = append(m.Generator.Saturated, p.Saturated...)
+	}
+	m.Generator.Saturated = append(m.Generator.Saturated, r.fleet.Saturation("")...)
+	if unmerged != nil {
+		m.Generator.Saturated = append(m.Generator.Saturated, unmerged.Error())
 	}
 	return m
 }

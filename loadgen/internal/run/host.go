@@ -13,6 +13,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/version"
+	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -76,7 +77,7 @@ const (
 	watchesPerConn  = 100
 )
 
-func descriptorsNeeded(s *scenario.Scenario) uint64 {
+func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 	need := baseDescriptors
 	if s.Nodes.Fidelity != node.Shared {
 		need += s.Nodes.Count
@@ -85,6 +86,9 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 		}
 	}
 	for _, l := range s.Loads() {
+		if divided && kind.Divides(l.Kind) {
+			continue
+		}
 		perConn := watchesPerConn
 		if l.Connect == "each" {
 			perConn = 1
@@ -97,8 +101,9 @@ func descriptorsNeeded(s *scenario.Scenario) uint64 {
 
 // CheckDescriptors raises the soft limit to the hard one and refuses a
 // scenario that needs more. The Go runtime already raises it at start; a
-// process started by another may have a lower one.
-func CheckDescriptors(s *scenario.Scenario) error {
+// process started by another may have a lower one. divided: workers have the
+// connections of the loads that they divide.
+func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 		return exitcode.Environmentf("read the descriptor limit: %w", err)
@@ -112,7 +117,7 @@ func CheckDescriptors(s *scenario.Scenario) error {
 			return exitcode.Environmentf("read the descriptor limit: %w", err)
 		}
 	}
-	if need := descriptorsNeeded(s); lim.Cur < need {
+	if need := descriptorsNeeded(s, divided); lim.Cur < need {
 		return exitcode.Environmentf("scenario %s needs about %d file descriptors, the limit is %d: %d are missing (raise it with `ulimit -n %d`, or lower nodes.count)",
 			s.Name, need, lim.Cur, need-lim.Cur, need)
 	}

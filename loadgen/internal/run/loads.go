@@ -13,6 +13,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -25,7 +26,8 @@ const finishWithin = 3 * time.Minute
 const prepareAtOnce = 4
 
 type loads struct {
-	all []*placed
+	all   []*placed
+	fleet *workers.Fleet // nil: there are no workers
 
 	hurry <-chan struct{} // closed when requests in flight are no longer waited for
 
@@ -43,14 +45,19 @@ type placed struct {
 
 // newLoads makes the loads and the objects they work on, so that no phase begins with
 // preparations. dir takes the evidence of histories in which something is wrong. hurry
-// is closed when requests in flight are no longer waited for.
-func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}) (*loads, error) {
-	made, err := kind.Make(s, target, dir)
+// is closed when requests in flight are no longer waited for. fleet has the loads that
+// workers divide; nil: there are no workers.
+func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
+	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
+	made, err := kind.MakeSome(s, target, dir, whole)
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	ls := &loads{hurry: hurry}
+	ls := &loads{hurry: hurry, fleet: fleet}
 	for i, at := range s.Loads() {
+		if divided := fleet.Load(at.Name); divided != nil {
+			made[i] = divided
+		}
 		ls.all = append(ls.all, &placed{at: at, load: made[i]})
 	}
 	return ls, ls.prepare(ctx)
@@ -158,6 +165,7 @@ func (ls *loads) end(all []*placed, which func(*placed) bool) {
 func (ls *loads) stopAll() { ls.end(ls.all, func(*placed) bool { return true }) }
 
 func (ls *loads) beginPhase(name string, at time.Time) {
+	ls.fleet.BeginPhase(name, at)
 	for _, p := range ls.all {
 		p.load.BeginPhase(name, at)
 	}
@@ -214,11 +222,13 @@ func (ls *loads) finish(ctx context.Context, step func(format string, args ...an
 	}
 }
 
-// addTo adds the results of the loads to the measurements and their phases.
-func (ls *loads) addTo(m *result.Measurements) {
+// addTo adds the results of the loads to the measurements and their phases. An error:
+// those of the workers do not add up.
+func (ls *loads) addTo(m *result.Measurements) error {
 	for _, p := range ls.all {
 		p.load.AddTo(m)
 	}
+	return ls.fleet.AddTo(m)
 }
 
 // snapshot adds up what happened since the last one.

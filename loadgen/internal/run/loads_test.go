@@ -131,7 +131,7 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil)
+	ls, err := newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Callers: map[string]load.Caller{"login": &logins{}}}, t.TempDir(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,9 @@ func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 	}
 	ls.stopAll()
 	ls.finish(t.Context(), t.Logf)
-	ls.addTo(&m)
+	if err := ls.addTo(&m); err != nil {
+		t.Error(err)
+	}
 	return m
 }
 
@@ -175,7 +177,7 @@ gates:
 	r := underwayOf(t, s, console{Progress: silent{}}, sessions)
 	r.loads, err = newLoads(t.Context(), s, load.Target{
 		Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls(), Callers: map[string]load.Caller{"login": &logins{}},
-	}, r.dir.path, nil)
+	}, r.dir.path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func Nodes(ctx context.Context, o Options) (seen result.Nodes, err error) {
 	if o.Scenario.Nodes.Count == 0 {
 		return seen, exitcode.Usagef("nodes.count: no nodes to run (write --count 100)")
 	}
-	if err := CheckDescriptors(o.Scenario); err != nil {
+	if err := CheckDescriptors(o.Scenario, false); err != nil {
 		return seen, err
 	}
 	c := console{o.Progress, o.Hurry}

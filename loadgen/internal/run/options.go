@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/remotewrite"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -35,6 +36,7 @@ type Options struct {
 	ObservePublic           bool
 	Prometheus              *promimport.Config
 	RemoteWrite             remotewrite.Config
+	Workers                 workers.Options
 	Confirm                 func(context.Context, cluster.Plan) (bool, error)
 	Progress                Progress
 	Hurry                   <-chan struct{}

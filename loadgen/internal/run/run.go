@@ -10,6 +10,7 @@
 //	workload     the run's workloads, and the tracker of pods
 //	follower     watches of what conditions and transitions are about
 //	nodes        simulated, registered before the first phase
+//	workers      joined, where several generators divide the loads
 //	loads        of the background and of each phase
 //	phases       in the order of the scenario, with their faults
 //	teardown     the scenario's actions after them
@@ -22,8 +23,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,6 +43,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -63,6 +67,7 @@ type run struct {
 	objects   *objects.Objects
 	follow    *follow.Follower // nil without conditions and transitions over objects
 	nodes     *nodes
+	fleet     *workers.Fleet // nil: this process does all
 	loads     *loads
 	custom    *custom
 	display   *display
@@ -126,10 +131,14 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 	if listener != nil {
 		started.add(func() error { _ = listener.Close(); return nil }) // the recording may have closed it
 	}
-	if r.dir, err = makeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
+	if r.fleet, err = workers.Open(o.Workers, Build, c.step); err != nil {
 		return nil, nil, err
 	}
+	if r.dir, err = makeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
+		return nil, nil, errors.Join(err, r.fleet.Close())
+	}
 	started.add(r.dir.discard)
+	started.add(r.fleet.Close)
 	c.sweep(r.dir.path)
 	var source *promimport.Source
 	switch {
@@ -145,6 +154,9 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 		return nil, nil, err
 	}
 	if err := r.begin(registry, started); err != nil {
+		return nil, nil, err
+	}
+	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.path, workersDir)); err != nil {
 		return nil, nil, err
 	}
 	if r.target == nil {
@@ -258,13 +270,17 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.custom, err = newCustom(ctx, r.o, t.Target); err != nil {
 		return err
 	}
-	defer r.waiting("the objects that loads work on")()
-	r.loads, err = newLoads(ctx, s, load.Target{
+	to := load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
 		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
 		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(),
-	}, r.dir.path, r.o.Hurry)
-	if err != nil {
+	}
+	started.add(r.fleet.Close) // before the samples, which take the workers' slots
+	if err := r.joinWorkers(ctx, to, registry); err != nil {
+		return err
+	}
+	defer r.waiting("the objects that loads work on")()
+	if r.loads, err = newLoads(ctx, s, to, r.dir.path, r.o.Hurry, r.fleet); err != nil {
 		return err
 	}
 	if r.objects, err = t.Objects(r.workload.Retry); err != nil {
@@ -280,6 +296,24 @@ func (r *run) describeCluster() error {
 	r.info.Cluster = r.target.Cluster
 	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
 	return rundir.WriteInfo(r.dir.path, r.info)
+}
+
+// workersDir takes the workers' logs and, while the run goes on, their credentials.
+const workersDir = "workers"
+
+// joinWorkers waits for the workers and gives them their shares.
+func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometheus.Registry) error {
+	if r.fleet == nil {
+		return nil
+	}
+	defer r.waiting("workers to join at " + r.fleet.Address())()
+	if err := r.fleet.Join(ctx, r.o.Scenario, to, r.info.ID); err != nil {
+		return causeOf(ctx, err)
+	}
+	if whole := workers.Whole(r.o.Scenario); len(whole) > 0 {
+		r.step("loads that cannot be divided run in the coordinator: %s", strings.Join(whole, ", "))
+	}
+	return exitcode.EnvironmentError(r.fleet.Register(registry))
 }
 
 // stage makes the display and the phases of the stages before them.

@@ -3,6 +3,7 @@ package samples
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,14 +17,17 @@ import (
 // next is an event of its own.
 const quiet = 5 * time.Second
 
-// Recorder writes pulse.jsonl. Its methods are safe for concurrent use; a nil
+// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use; a nil
 // one gives loads nothing to count in, and they do not.
 type Recorder struct {
-	f     *os.File
+	f     *os.File // nil: slots are sent
 	event func(result.Event)
+	send  func(Slot) error
+	now   func() time.Time // by which slots are cut, where they are merged with others
 
 	mu          sync.Mutex
 	follow      func(Slot) // nil: nobody does
+	merger      *merger    // nil: there are no others' slots
 	from        time.Time  // of the slot under way
 	requests    map[string]*Requests
 	streams     map[string]*Streams
@@ -47,6 +51,40 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 		requests: map[string]*Requests{}, streams: map[string]*Streams{}, last: map[string]time.Time{},
 		news: make(chan struct{}, 1),
 	}, nil
+}
+
+// Sending makes a recorder that sends each slot, also an empty one. Slots begin and end at multiples of Width by the
+// clock now, which the recorder that merges them goes by.
+func Sending(send func(Slot) error, now func() time.Time) *Recorder {
+	return &Recorder{
+		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
+		requests: map[string]*Requests{}, streams: map[string]*Streams{}, last: map[string]time.Time{},
+		news: make(chan struct{}, 1),
+	}
+}
+
+// Merge adds the slots of n others, which Sending makes, to those that are written. Call it before Run.
+func (r *Recorder) Merge(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
+}
+
+// Add takes in a slot of one of the others, by its number from 0.
+func (r *Recorder) Add(of int, s Slot) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeAll(r.merger.add(of+1, s))
+}
+
+// End stops waiting for the slots of one of the others.
+func (r *Recorder) End(of int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeAll(r.merger.end(of + 1))
 }
 
 // Requests is where the requests of the load of that name are counted.
@@ -107,6 +145,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 			}
 		}
 	})
+	if r.now != nil {
+		return r.runAligned(ctx)
+	}
 	tick := time.NewTicker(Width)
 	defer tick.Stop()
 	for {
@@ -121,9 +162,39 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
+// runAligned ends slots at multiples of Width.
+func (r *Recorder) runAligned(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := r.now()
+		timer.Reset(boundary(now).Add(Width).Sub(now.Round(0)))
+		select {
+		case <-timer.C:
+			if err := r.flush(boundary(r.now())); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // Close writes the last slot and delivers the remaining events. Nothing is counted after it.
 func (r *Recorder) Close() error {
-	err := r.flush(time.Now())
+	now := time.Now()
+	if r.now != nil { // what was counted since the last boundary is in a slot of its own
+		now = boundary(r.now()).Add(Width)
+	}
+	err := r.flush(now)
+	if r.merger != nil {
+		for i := range r.merger.sources {
+			err = errors.Join(err, r.End(i-1))
+		}
+	}
+	if r.f == nil {
+		return err
+	}
 	r.deliverEvents()
 	if closed := r.f.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("close the samples: %w", closed)
@@ -148,19 +219,39 @@ func (r *Recorder) flush(now time.Time) error {
 		}
 	}
 	for load, c := range r.streams {
-		taken := c.take()
-		if taken == (StreamSlot{}) {
-			continue
+		if taken := c.take(); taken != (StreamSlot{}) {
+			s.Streams[load] = taken
 		}
-		s.Streams[load] = taken
-		r.note(result.EventRelist, load, taken.Relists, now)
-		r.note(result.EventWatchBreak, load, taken.Breaks, now)
 	}
+	switch {
+	case r.send != nil:
+		return r.send(s)
+	case r.merger != nil:
+		return r.writeAll(r.merger.add(0, s))
+	}
+	return r.write(s, now)
+}
+
+func (r *Recorder) writeAll(all []Slot) error {
+	for _, s := range all {
+		if err := r.write(s, s.Until()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a slot that ended at now, and notes its events.
+func (r *Recorder) write(s Slot, now time.Time) error {
 	if r.follow != nil {
 		r.follow(s)
 	}
 	if len(s.Requests)+len(s.Streams) == 0 {
 		return nil
+	}
+	for load, taken := range s.Streams {
+		r.note(result.EventRelist, load, taken.Relists, now)
+		r.note(result.EventWatchBreak, load, taken.Breaks, now)
 	}
 	line, err := json.Marshal(s)
 	if err != nil {

@@ -147,6 +147,7 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 		}
 		whole = append(whole, "the run was interrupted"+where)
 	}
+	whole = append(whole, run.LostWorkers...)
 	whole = append(whole, m.Generator.Saturated...)
 	for _, exit := range run.UnexpectedExits {
 		whole = append(whole, "unexpected exit: "+strings.TrimSpace(exit))

@@ -77,6 +77,7 @@ type operation struct {
 
 	ahead *stock
 	next  int // to be rendered
+	step  int // to the next object of this share
 	slots []string
 
 	mu     sync.Mutex
@@ -86,7 +87,7 @@ type operation struct {
 func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 	var err error
 	o := &operation{
-		objects: all, target: t, ahead: newStock(ahead), outlines: map[[2]int]*outline{}, paths: map[[2]int][]byte{},
+		objects: all, target: t, next: t.Share.Index, step: int(t.Share.Step()), ahead: newStock(ahead), outlines: map[[2]int]*outline{}, paths: map[[2]int][]byte{},
 		options: objects.Options{Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector, Tolerations: t.Tolerations},
 	}
 	for _, k := range all.Kinds() {
@@ -166,7 +167,7 @@ func (o *operation) render(into *rendered) error {
 	if err != nil {
 		return err
 	}
-	o.next++
+	o.next += o.step
 	into.n, into.body = int64(n), body
 	into.path = append(into.path[:0], o.pathOf(kind, namespace)...)
 	return nil

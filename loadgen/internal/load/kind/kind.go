@@ -59,16 +59,21 @@ type making struct {
 // nothing yet. The evidence of histories in which something is wrong goes to dir.
 // Errors name the place in the file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
+	return MakeSome(s, target, dir, func(string) bool { return true })
+}
+
+// MakeSome makes the loads of the kinds for which some holds; the others are nil.
+func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
 	all := make([]load.Load, len(places))
 	// Loads that name others are made after those, wherever in the file they stand.
 	for _, naming := range []bool{false, true} {
 		for i, at := range places {
-			if (at.Watches != "") != naming {
+			if (at.Watches != "") != naming || !some(at.Kind) {
 				continue
 			}
-			l, err := makers()[at.Kind](m, at)
+			l, err := makers()[at.Kind](m, shared(at, target.Share))
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", at.Path, err)
 			}
@@ -163,6 +168,18 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 // Settle waits until the watches have delivered the writes. What is lost by then
 // stands in their results.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
+
+// Parts are the results to be added to those of other shares.
+func (c *changes) Parts() []load.Part {
+	all := c.Requests.Parts()
+	for i := range all {
+		all[i].Acknowledged = c.writes.Acknowledged()[all[i].Phase]
+	}
+	return all
+}
+
+// Learn takes in an acknowledged write of another share.
+func (c *changes) Learn(a load.Ack) { c.writes.Learn(a) }
 
 // AddTo adds the requests, with the number of acknowledged writes.
 func (c *changes) AddTo(m *result.Measurements) {

@@ -35,14 +35,22 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve finds an object for an update, from i on. Two updates of one version would conflict by our doing.
+// reserve finds an object of this share for an update, from i on. Two updates of one version would conflict by our
+// doing.
 func (s *Set) reserve(i int) (int, bool) {
-	for range s.versions {
+	own := s.share.Part(len(s.versions))
+	if own == 0 {
+		return 0, false
+	}
+	// The first of the share from i on.
+	at := s.share.Part(i) % own
+	for range own {
+		i = s.share.Number(at)
 		if v := &s.versions[i]; v.number.Load() > 0 && v.busy.CompareAndSwap(false, true) {
 			return i, true
 		}
-		if i++; i == len(s.versions) {
-			i = 0
+		if at++; at == own {
+			at = 0
 		}
 	}
 	return 0, false
@@ -63,8 +71,8 @@ func (s *Set) deletable() {
 		return
 	}
 	s.whole, s.gone = make(chan int, s.count), make(chan int, s.count)
-	for i := range s.count {
-		s.whole <- i
+	for i := range s.share.Part(s.count) {
+		s.whole <- s.share.Number(i)
 	}
 }
 

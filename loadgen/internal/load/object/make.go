@@ -28,10 +28,11 @@ func (s *Set) makeAll(ctx context.Context) error {
 	if s.updates {
 		s.versions = make([]version, s.count)
 	}
-	if err := load.Parallel(ctx, s.count, s.make); err != nil {
+	makeOwn := func(ctx context.Context, i int) error { return s.make(ctx, s.share.Number(i)) }
+	if err := load.Parallel(ctx, s.share.Part(s.count), makeOwn); err != nil {
 		return err
 	}
-	if s.updates {
+	if s.updates && s.share.Part(s.count) > 0 {
 		return s.learnUpdates(ctx)
 	}
 	return nil
@@ -124,11 +125,12 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 // learnUpdates finds out by a dry run whether updates have to name a resourceVersion, as those of leases and
 // custom resources.
 func (s *Set) learnUpdates(ctx context.Context) error {
+	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{
-		method: http.MethodPut, path: string(s.AppendPath(nil, 0)) + "?dryRun=All", typ: jsonType, body: s.appendObject(nil, s.made, 0, 1, 0),
+		method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType, body: s.appendObject(nil, s.made, own, 1, 0),
 	})
 	if err != nil {
-		return fmt.Errorf("update %s: %w", s.what(0), err)
+		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
 	if r.success() {
 		s.versions = nil
@@ -139,14 +141,14 @@ func (s *Set) learnUpdates(ctx context.Context) error {
 	}
 	s.stale = make(chan int, s.count)
 	r, err = s.asker.ask(ctx, query{
-		method: http.MethodPut, path: string(s.AppendPath(nil, 0)) + "?dryRun=All", typ: jsonType,
-		body: s.appendObject(nil, s.updated, 0, 1, s.versions[0].number.Load()),
+		method: http.MethodPut, path: string(s.AppendPath(nil, own)) + "?dryRun=All", typ: jsonType,
+		body: s.appendObject(nil, s.updated, own, 1, s.versions[own].number.Load()),
 	})
 	if err != nil {
-		return fmt.Errorf("update %s: %w", s.what(0), err)
+		return fmt.Errorf("update %s: %w", s.what(own), err)
 	}
 	if !r.success() && r.status != http.StatusConflict { // a conflict still proves the update allowed
-		return failed("update", s.what(0), r)
+		return failed("update", s.what(own), r)
 	}
 	return nil
 }

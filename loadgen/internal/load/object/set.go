@@ -20,7 +20,8 @@ type Set struct {
 	name      string // of the resource
 	namespace string // of the run
 	labels    map[string]string
-	count     int  // objects that are made
+	share     load.Share
+	count     int  // objects of all shares
 	updates   bool // some operation is an update
 	creates   bool // some operation is a create
 	cluster   bool // what is watched is watched in all namespaces
@@ -74,7 +75,7 @@ func newSet(a *asker, t load.Target, l scenario.Load, name string) (*Set, error)
 	labels := map[string]string{}
 	maps.Copy(labels, t.Labels)
 	s := &Set{
-		asker: a, load: l, name: name, namespace: t.Namespace, labels: labels,
+		asker: a, load: l, name: name, namespace: t.Namespace, labels: labels, share: t.Share,
 		stem: l.Name + "-", newStem: fmt.Sprintf("%s-new-%d-", l.Name, t.Seed),
 		namespaces: l.NamespacesIn(t.Namespace), spread: even(max(l.Namespaces, 1)),
 		sized: newShares(weights), drawSize: newStream(t.Seed, l.Name, "size of "+name),

@@ -46,7 +46,7 @@ type Caller struct {
 
 // New makes a Caller with its load's defaults set.
 func New(t load.Target, l scenario.Load) *Caller {
-	return &Caller{load: l, listed: make(chan struct{}), rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905))}
+	return &Caller{load: l, listed: make(chan struct{}), rng: rand.New(rand.NewPCG(uint64(t.Seed), 0x10905+uint64(t.Share.Index)))}
 }
 
 // Prepare makes the client.

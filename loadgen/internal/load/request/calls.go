@@ -33,7 +33,7 @@ func NewCalls(t load.Target, l scenario.Load, caller load.Caller, pacer arrival.
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
 	e := newEngine(kinds, pacer, all, int64(l.MaxInFlight), l.Timeout.D())
-	e.samples, e.stalls = t.Samples.Requests(l.Name), t.Stalls
+	e.of(t, l.Name)
 	return &Calls{measured: measured{name: l.Name, engine: e}, target: t, caller: caller}, nil
 }
 
@@ -45,11 +45,11 @@ func (c *Calls) Prepare(ctx context.Context) error {
 // Run calls at each arrival until ctx ends, and returns when the last call has.
 func (c *Calls) Run(ctx context.Context) error {
 	e := c.engine
-	e.begin()
+	e.begin(ctx)
 	var calls sync.WaitGroup
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for e.due = e.pacer.At(0); e.awaitDue(ctx, timer); e.advance() {
+	for e.due = e.pacer.At(e.n); e.awaitDue(ctx, timer); e.advance() {
 		now := e.now()
 		if e.inFlight.Load() >= e.maxInFlight {
 			e.unsent(0, e.ownBacklog(now))

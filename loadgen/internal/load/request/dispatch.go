@@ -23,7 +23,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	sleep := &sleep{timer: time.NewTimer(time.Hour), wakeup: e.wakeup}
 	defer sleep.timer.Stop()
 
-	e.due = e.pacer.At(0)
+	e.due = e.pacer.At(e.n)
 	last := e.now() // when we last looked before the end
 	for now := last; !e.ended.Load() && now < until; now = e.now() {
 		last = now
@@ -68,7 +68,7 @@ func (e *engine) flush() {
 }
 
 func (e *engine) advance() {
-	e.n++
+	e.n += e.share.Step()
 	e.due = e.pacer.At(e.n)
 }
 

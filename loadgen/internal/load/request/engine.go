@@ -47,6 +47,7 @@ type engine struct {
 	window      window
 	samples     *samples.Requests // nil: not recorded
 	stalls      *stall.Meter      // nil: none are known
+	share       load.Share
 
 	start    time.Time
 	flights  flights
@@ -104,11 +105,17 @@ func (e *engine) wake() {
 	e.wakeup.ring()
 }
 
+// of takes from the target what is not the operation's.
+func (e *engine) of(t load.Target, name string) {
+	e.samples, e.stalls, e.share = t.Samples.Requests(name), t.Stalls, t.Share
+	e.n = t.Share.First()
+}
+
 // begin notes the start of the load.
-func (e *engine) begin() {
+func (e *engine) begin(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.start = time.Now()
+	e.start = load.StartOf(ctx)
 	e.begun = e.start
 }
 
@@ -151,7 +158,7 @@ func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 
 // run dispatches until ctx ends and the last request in flight has ended.
 func (e *engine) run(ctx context.Context) {
-	e.begin()
+	e.begin(ctx)
 	e.wakeup = newWakeup()
 	defer e.wakeup.close()
 	over := make(chan struct{})
@@ -184,23 +191,44 @@ func (e *engine) sweep(over <-chan struct{}) {
 
 // results are by phase and kind, of those in which something was offered.
 func (e *engine) results(loadName string) map[string][]result.Requests {
+	byPhase := map[string][]result.Requests{}
+	e.each(loadName, func(phase string, r result.Requests, s *stats) {
+		s.addLatencies(&r)
+		byPhase[phase] = append(byPhase[phase], r)
+	})
+	return byPhase
+}
+
+// parts are the results to be added to those of other shares.
+func (e *engine) parts(loadName string) []load.Part {
+	var all []load.Part
+	e.each(loadName, func(phase string, r result.Requests, s *stats) {
+		if n := len(all); n == 0 || all[n-1].Phase != phase {
+			all = append(all, load.Part{Phase: phase})
+		}
+		last := &all[len(all)-1]
+		last.Requests = append(last.Requests, s.part(r))
+	})
+	return all
+}
+
+// each calls f for every phase and kind in which something was offered, with the sums.
+func (e *engine) each(loadName string, f func(phase string, r result.Requests, s *stats)) {
 	e.mu.Lock()
 	begun, end := e.begun, e.end
 	e.mu.Unlock()
 	if end.IsZero() {
 		end = time.Now()
 	}
-	byPhase := map[string][]result.Requests{}
 	e.phases.Each(begun, end, func(name string, length time.Duration, all *[]*stats) {
 		for i, s := range *all {
-			r := s.result(length)
+			r := s.sums(length)
 			if r.Offered == 0 {
 				continue
 			}
 			k := e.kinds[i]
 			r.Load, r.Verb, r.Resource, r.Variant, r.Tenant = loadName, k.Verb, k.Resource, k.Variant, k.Tenant
-			byPhase[name] = append(byPhase[name], r)
+			f(name, r, s)
 		}
 	})
-	return byPhase
 }

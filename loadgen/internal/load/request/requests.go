@@ -53,7 +53,7 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	}, connections)
 	engine := newEngine(op.Kinds(), pacer, all, int64(l.MaxInFlight), timeout)
 	engine.op, engine.pool = op, pool
-	engine.samples, engine.stalls = t.Samples.Requests(l.Name), t.Stalls
+	engine.of(t, l.Name)
 	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
 
@@ -110,6 +110,9 @@ func (r *measured) Overdue(d time.Duration) int64 {
 
 // Results are by phase and kind. Rates are per second of the load in the phase. They are final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
+
+// Parts are the results to be added to those of other shares.
+func (r *measured) Parts() []load.Part { return r.engine.parts(r.name) }
 
 // AddTo adds the results to the phases.
 func (r *measured) AddTo(m *result.Measurements) {

@@ -55,15 +55,13 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// result is of a phase in which arrivals were due for so long.
-func (s *stats) result(length time.Duration) result.Requests {
+// sums are the counts of a phase in which arrivals were due for so long.
+func (s *stats) sums(length time.Duration) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := result.Requests{
 		Offered: s.offered.Load(), Unsent: s.unsent.Load(), Succeeded: s.succeeded, Outcomes: map[string]int64{},
-		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate,
-		Latency: s.latency.Latency(), External: s.external.Latency(), Service: s.service.Latency(), Lag: s.lag.Latency(), Connect: s.connect.Latency(),
-		Bytes: s.bytes, Pages: s.pages,
+		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages,
 	}
 	r.Sent = r.Offered - r.Unsent
 	for o, n := range s.outcomes {
@@ -73,6 +71,18 @@ func (s *stats) result(length time.Duration) result.Requests {
 		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
 	}
 	return r
+}
+
+func (s *stats) addLatencies(r *result.Requests) {
+	r.Latency, r.External, r.Service = s.latency.Latency(), s.external.Latency(), s.service.Latency()
+	r.Lag, r.Connect = s.lag.Latency(), s.connect.Latency()
+}
+
+func (s *stats) part(sums result.Requests) load.RequestsPart {
+	return load.RequestsPart{
+		Sums: sums, Latency: s.latency.Counts(), External: s.external.Counts(),
+		Lag: s.lag.Counts(), Connect: s.connect.Counts(), Service: s.service.Counts(),
+	}
 }
 
 // window collects the figures of a live display.

@@ -25,6 +25,9 @@ const (
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
+	peers     map[int]*ledger // of the other workers' writes
+	tell      func(load.Ack)  // nil: there are no other workers
+	name      string
 	templates *request.Templates
 	template  *request.Template
 	answers   sync.Pool // of *answer
@@ -45,12 +48,20 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
 	// The start is in the id so that stamps of a run before are foreign.
-	account, err := w.newLedger(l.Name+"-"+strconv.FormatInt(time.Now().UnixNano(), 36), slots)
+	id := l.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	if !t.Share.Whole() {
+		id = ledgerID(l.Name, t.Share.Run, t.Share.Index)
+	}
+	account, err := w.newLedger(id, slots)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", l.Name, err)
+	}
+	peers, err := w.newPeers(l.Name, slots)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
 	return &Changes{
-		watches: w, ledger: account, templates: all,
+		watches: w, ledger: account, peers: peers, tell: t.Acknowledged, name: l.Name, templates: all,
 		template: all.New("PATCH", "application/json", "application/merge-patch+json", nil),
 	}, nil
 }
@@ -64,6 +75,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 		}
 	}
 	l := newLedger(id, w.roster, size)
+	l.step = w.share.Step()
 	all := append([]*ledger{l}, *w.ledgers.Load()...)
 	w.ledgers.Store(&all)
 	return l, nil
@@ -159,6 +171,9 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	w.samples.Delivered(early + earlySlow)
 	w.exposed.observe(late, early)
 	w.see(a.rv)
+	if c.tell != nil {
+		c.tell(load.Ack{Load: c.name, From: w.share.Index, Seq: r.Key, RV: a.rv, At: end, Late: late})
+	}
 	return false
 }
 

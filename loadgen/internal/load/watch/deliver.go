@@ -13,6 +13,8 @@ type receipt struct {
 	rv    uint64
 	at    time.Duration
 	older bool // the watch has seen a newer version before
+	// late is for how long the generator may have held it up.
+	late time.Duration
 }
 
 // delivery is the outcome of delivering an event.
@@ -30,7 +32,7 @@ type delivery struct {
 }
 
 func (l *ledger) deliver(seq int64, a receipt) delivery {
-	w := l.slot(seq).Load()
+	w := l.find(seq)
 	if w == nil || seq > w.seq {
 		return delivery{foreign: true}
 	}
@@ -43,7 +45,7 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 		w.mu.Lock()
 		if state = w.state.Load(); state == inFlight {
 			defer w.mu.Unlock()
-			return w.deliverEarly(a)
+			return w.deliverEarly(a, l.present != nil)
 		}
 		w.mu.Unlock()
 	}
@@ -56,15 +58,15 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	case !w.mark(a.watch):
 		return w.duplicate()
 	}
-	after := max(a.at-time.Duration(state), 0)
+	after := max(a.at-time.Duration(state), 0) + w.uncertain
 	if !a.slow {
 		w.stats.slow(a.watch, after)
 	}
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly is called with mu held, before the acknowledgement.
-func (w *write) deliverEarly(a receipt) delivery {
+// deliverEarly is called with mu held, before the acknowledgement or, of another worker's write, its notice.
+func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}
 	}
@@ -72,9 +74,12 @@ func (w *write) deliverEarly(a receipt) delivery {
 		return w.duplicate()
 	}
 	w.rv = a.rv
-	if a.slow {
+	switch {
+	case others:
+		w.pending = append(w.pending, pending{a.watch, a.slow, a.at, a.late})
+	case a.slow:
 		w.earlySlow++
-	} else {
+	default:
 		w.early++
 		w.stats.slow(a.watch, 0)
 	}

@@ -38,6 +38,11 @@ type ledger struct {
 	id      string
 	watches *roster
 	slots   []atomic.Pointer[write]
+	step    int64 // between the numbers of its writes; 0 is 1
+	// present are the deliveries of the phase under way, and lost counts those given up: of the writes of another
+	// worker. Nil of this one's own.
+	present func() *deliveries
+	lost    *atomic.Int64
 
 	// closed stops the account: delivery of writes acknowledged later is not expected.
 	closed atomic.Bool
@@ -59,6 +64,10 @@ type write struct {
 	ackLate time.Duration
 	// Deliveries before the acknowledgement, those of slow watches apart.
 	early, earlySlow int64
+	// pending are those before the notice of an acknowledgement of another worker's, uncertain by how much its time
+	// may be wrong.
+	pending   []pending
+	uncertain time.Duration
 
 	// counting is held while counting. A write that all have delivered is not counted again until a watch joins.
 	counting sync.Mutex
@@ -77,7 +86,9 @@ func newLedger(id string, watches *roster, size int64) *ledger {
 	return &ledger{id: id, watches: watches, slots: make([]atomic.Pointer[write], size), acks: map[*deliveries]int64{}}
 }
 
-func (l *ledger) slot(seq int64) *atomic.Pointer[write] { return &l.slots[seq%int64(len(l.slots))] }
+func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
+	return &l.slots[seq/max(l.step, 1)%int64(len(l.slots))]
+}
 
 // begin opens the account of a write before it is sent, in order of seq. It fails if the slot's write is still in
 // flight. given is how many deliveries of that write were given up.
@@ -89,9 +100,13 @@ func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 		}
 		given = l.close(old)
 	}
-	stats.ready(l.watches.size())
-	slot.Store(&write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)})
+	slot.Store(l.newWrite(seq, stats))
 	return given, true
+}
+
+func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
+	stats.ready(l.watches.size())
+	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
 // close gives a write up and sets its bits: a delivery at this moment is counted here or finds it given up.

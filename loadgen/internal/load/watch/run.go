@@ -9,6 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
@@ -33,7 +34,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { w.templates.all.Renew(watching) })
 	helpers.Go(func() { w.endOverdue(watching) })
-	if w.slowCount() > 0 && w.load.Slow.BytesPerSecond > 0 {
+	if w.slow > 0 && w.load.Slow.BytesPerSecond > 0 {
 		helpers.Go(func() { w.slowDown(watching) })
 	}
 	openers := 1
@@ -68,14 +69,14 @@ func (w *Watches) Run(ctx context.Context) error {
 
 // begin hands the watches to the openers, each at its intended time.
 func (w *Watches) begin(ctx context.Context) {
-	start := time.Now()
+	start := load.StartOf(ctx)
 	w.mu.Lock()
 	w.running.start = start
 	w.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := range w.watchers {
-		at := w.pacer.At(int64(i))
+		at := w.pacer.At(int64(w.share.Number(i)))
 		if at == arrival.Never {
 			return
 		}

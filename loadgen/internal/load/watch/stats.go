@@ -72,8 +72,8 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// result is a phase's, of watches that all wrote their tallies.
-func (w *Watches) result(s *watchStats) result.Watches {
+// sums are a phase's counts, of watches that all wrote their tallies, and each watch's slowest delivery.
+func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()
 	for _, l := range *w.ledgers.Load() {
@@ -87,15 +87,13 @@ func (w *Watches) result(s *watchStats) result.Watches {
 	}
 	r := result.Watches{
 		Load: w.load.Name, Resource: w.load.Resource,
-		Wanted: w.load.Count, Open: s.openAtEnd, Slow: w.slowCount(),
-		OpenLatency: s.openLatency.Latency(),
-		Expected:    expected, Delivered: delivered, Lost: expected - delivered,
+		Wanted: w.load.Count, Open: s.openAtEnd, Slow: w.slow,
+		Expected: expected, Delivered: delivered, Lost: expected - delivered,
 		Duplicated: s.deliveries.duplicated.Load() + s.rare.duplicated.Load(),
 		Reordered:  s.deliveries.reordered.Load() + s.rare.reordered.Load(),
 		BeforeAck:  s.beforeAck.Load(), Late: s.late.Load(),
 		Events: s.tally.events, Bookmarks: s.tally.bookmarks, Bytes: s.tally.bytes,
 		Reconnects: s.reconnects.Load(), Relists: s.relists.Load(), Malformed: s.malformed.Load(),
-		Delivery: s.delivery.Latency(), External: s.external.Latency(), SlowestPerWatch: slowest.Latency(),
 	}
 	r.Failed, r.Failures = s.failed()
 	for _, n := range lost {
@@ -104,5 +102,12 @@ func (w *Watches) result(s *watchStats) result.Watches {
 			r.WorstLost = max(r.WorstLost, n)
 		}
 	}
-	return r
+	return r, slowest
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -196,7 +196,7 @@ func (v *watcher) deliver(e *event) bool {
 	if account == nil {
 		return false
 	}
-	d := account.deliver(seq, receipt{watch: v.id, slow: v.slow, rv: e.rv, at: v.connection.arrived, older: e.rv < v.rv})
+	d := account.deliver(seq, receipt{watch: v.id, slow: v.slow, rv: e.rv, at: v.connection.arrived, late: v.connection.late, older: e.rv < v.rv})
 	switch {
 	case d.foreign:
 		return false

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/load/request"
@@ -27,7 +28,7 @@ const (
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches are opened at a rate and held: a load.Load. It is safe for concurrent use.
+// Watches are opened at a rate and held: a load.Load. Of several shares it has those of its own. It is safe for concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -38,10 +39,12 @@ type Watches struct {
 	requests  requests // once prepared
 	roster    *roster
 	watchers  []watcher
+	slow      int // consumers slow on purpose
 	phases    *load.Phases[watchStats]
 	base      time.Time
 	exposed   *exposed
 	samples   *samples.Streams
+	share     load.Share
 	stalls    *stall.Meter
 	// queue holds the watches that are to make an attempt. It has room for all, so that read loops never wait.
 	queue chan *watcher
@@ -76,6 +79,7 @@ type templates struct {
 
 // New makes a load of kind "watches". It sends nothing yet.
 func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (*Watches, error) {
+	l.Count = t.Share.Part(l.Count)
 	if l.Count <= 0 {
 		return nil, fmt.Errorf("load %s: count of watches must be over 0", l.Name)
 	}
@@ -91,16 +95,17 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		samples: t.Samples.Streams(l.Name), stalls: t.Stalls,
+		samples: t.Samples.Streams(l.Name), stalls: t.Stalls, share: t.Share,
 		queue: make(chan *watcher, l.Count), allOpen: make(chan struct{}),
-		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368)),
+		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368+uint64(t.Share.Index))),
 	}
 	w.ledgers.Store(new([]*ledger))
 	watchType, listType := accept(l.Encoding, l.Form)
 	w.templates = templates{all, all.New("GET", watchType, "", nil), all.New("GET", listType, "", nil)}
 	for i := range w.watchers {
 		v := &w.watchers[i]
-		v.set, v.id, v.slow = w, i, isSlow(i, l.Slow.Fraction)
+		v.set, v.id, v.slow = w, i, isSlow(t.Share.Number(i), l.Slow.Fraction)
+		w.slow += btoi(v.slow)
 		v.machine = listwatch.Machine{Backoff: listwatch.Backoff(), State: listwatch.List, WaitExpired: true}
 	}
 	return w, collector{w}.register(t.Registerer)
@@ -110,8 +115,6 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 func isSlow(i int, fraction float64) bool {
 	return int64(float64(i+1)*fraction) > int64(float64(i)*fraction)
 }
-
-func (w *Watches) slowCount() int { return int(float64(w.load.Count) * w.load.Slow.Fraction) }
 
 // now is the time since the set was made: all times are.
 func (w *Watches) now() time.Duration { return time.Since(w.base) }
@@ -255,13 +258,35 @@ func (w *Watches) Live() load.Live {
 
 // Results are by phase in which the watches ran. They are final after Drain.
 func (w *Watches) Results() map[string]result.Watches {
+	byPhase := map[string]result.Watches{}
+	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
+		r.OpenLatency, r.SlowestPerWatch = s.openLatency.Latency(), slowest.Latency()
+		r.Delivery, r.External = s.delivery.Latency(), s.external.Latency()
+		byPhase[name] = r
+	})
+	return byPhase
+}
+
+// Parts are the results to be added to those of other shares.
+func (w *Watches) Parts() []load.Part {
+	var all []load.Part
+	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
+		all = append(all, load.Part{Phase: name, Watches: &load.WatchesPart{
+			Sums: r, OpenLatency: s.openLatency.Counts(), SlowestPerWatch: slowest.Counts(),
+			Delivery: s.delivery.Counts(), External: s.external.Counts(),
+		}})
+	})
+	return all
+}
+
+// each calls f for every phase in which the watches ran, with the sums and each watch's slowest delivery.
+func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gather()
 	start, end := w.running.start, w.running.end
-	byPhase := map[string]result.Watches{}
 	if start.IsZero() {
-		return byPhase
+		return
 	}
 	ended := !end.IsZero()
 	if !ended {
@@ -272,13 +297,12 @@ func (w *Watches) Results() map[string]result.Watches {
 		if length <= 0 || name == "" {
 			return
 		}
-		r := w.result(s)
+		r, slowest := w.sums(s)
 		if !ended && s == now {
 			r.Open = w.Open()
 		}
-		byPhase[name] = r
+		f(name, r, s, slowest)
 	})
-	return byPhase
 }
 
 // AddTo adds the results to the phases.

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/planetest"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+const dividedLoad = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: divided
+phases:
+- name: flood
+  for: 4s
+  load:
+  - {kind: watches, name: crowd, count: 20, rate: 100/s, objects: 4}
+  - {kind: changes, name: writes, watches: crowd, rate: 20/s}
+  - {kind: requests, name: reads, verb: get, rate: 50/s, objects: 8}
+  - {kind: requests, name: updates, verb: update, resource: leases.coordination.k8s.io, rate: 20/s, objects: 8}
+gates:
+- {name: lost, objective: watch-lost, load: crowd, max: 0}
+- {name: errors, objective: request-errors, max: 0}
+- {name: sent, expr: 'sum(increase(stormglass_requests_total{load="reads"}[$window]))', min: 150}
+`
+
+func dividedScenario(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "divided.yaml")
+	if err := os.WriteFile(file, []byte(dividedLoad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A run whose loads two processes of this machine divide passes as one of one generator does, with what each did, and
+// leaves neither processes nor credentials.
+func TestRunWithWorkers(t *testing.T) {
+	useSharedPlane(t)
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(planetest.Dir(t), "run")
+	p := startLoadgen(t, "run", dividedScenario(t), "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--workers", "2", "--workers-local")
+	wantPass(t, p, dir)
+	m := readResult(t, dir).Measurements
+	if len(m.Workers) != 2 {
+		t.Fatalf("workers %+v", m.Workers)
+	}
+	for _, w := range m.Workers {
+		if w.Sent < 100 || w.Watches != 10 || w.Delivered == 0 || w.Generator.CPUSeconds == 0 || w.Lost != "" {
+			t.Errorf("worker %+v", w)
+		}
+	}
+	if watches := m.Phases[0].Watches[0]; watches.Open != 20 || watches.Expected != 20*m.Phases[0].Changes[0].Acknowledged {
+		t.Errorf("watches %+v of %+v", watches, m.Phases[0].Changes)
+	}
+	awaitNoProcess(t, dir, 10*time.Second)
+	for _, name := range []string{"token", "ca.pem"} {
+		if _, err := os.Stat(filepath.Join(dir, "workers", name)); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+	wantNothingLeft(t, kubeconfig)
+}
+
+// A worker that is killed ends the run at once with 3 and its name, and what was made is removed.
+func TestKilledWorkerEndsTheRun(t *testing.T) {
+	useSharedPlane(t)
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(planetest.Dir(t), "run")
+	p := startLoadgen(t, "run", dividedScenario(t), "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--workers", "2", "--workers-local",
+		"--set", "phases.flood.for=10m")
+	p.awaitLine("phase flood")
+	killed := false
+	for _, process := range processesOf(t, dir) {
+		file, line, _ := strings.Cut(process, ": ")
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && strings.Contains(line, "--index 1") {
+			killed = syscall.Kill(pid, syscall.SIGKILL) == nil
+		}
+	}
+	if !killed {
+		t.Fatalf("no worker 1 among %q", processesOf(t, dir))
+	}
+	p.wantExit(exitcode.NoData)
+	if said := strings.Join(p.said, "\n"); !strings.Contains(said, "worker 1 (") || !strings.Contains(said, "was lost") {
+		t.Errorf("said\n%s", said)
+	}
+	if res := readResult(t, dir); len(res.Run.LostWorkers) != 1 || res.Run.Failure != "" || !strings.Contains(strings.Join(res.Reasons, "\n"), "worker 1 (") {
+		t.Errorf("lost %q, failure %q, reasons %q", res.Run.LostWorkers, res.Run.Failure, res.Reasons)
+	}
+	awaitNoProcess(t, dir, 10*time.Second)
+	wantNothingLeft(t, kubeconfig)
+}
+
+func TestWorkerFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--workers=2":                            "--workers-local",
+		"--workers=0 --workers-local":            "at least 1",
+		"--workers-local":                        "--workers-local needs --workers N",
+		"--workers=2 --workers-within=0s":        "over 0",
+		"--workers=2 --workers-local":            "",
+		"--workers=2 --workers-listen=[::]:7443": "",
+		"":                                       "",
+	} {
+		var f workerFlags
+		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+		f.add(flags)
+		if err := flags.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.options(flags, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestWorkerTakesTheEnvironmentForFlags(t *testing.T) {
+	all := map[string]string{coordinatorEnv: "10.0.0.1:7443", caEnv: "ca.pem", tokenEnv: "token", indexEnv: "3"}
+	for name, c := range map[string]struct{ without, with, want string }{
+		"all":            {},
+		"no coordinator": {without: coordinatorEnv, want: "--coordinator is needed (or STORMGLASS_COORDINATOR"},
+		"no index":       {without: indexEnv, want: "--index is needed (or JOB_COMPLETION_INDEX"},
+		"no number":      {with: "many", want: "is not a number"},
+	} {
+		cmd := newWorker()
+		var w loadgen.Worker
+		err := workerEnvironment(cmd.Flags(), &w, func(name string) string {
+			switch {
+			case name == c.without:
+				return ""
+			case name == indexEnv && c.with != "":
+				return c.with
+			}
+			return all[name]
+		})
+		if c.want == "" {
+			if err != nil || w.Coordinator != "10.0.0.1:7443" || w.CAFile != "ca.pem" || w.TokenFile != "token" || w.Index != 3 {
+				t.Errorf("%s: %+v, %v", name, w, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package kind
+
+import (
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Divides reports whether loads of a kind are divided among workers. A history is judged from the order of all its
+// operations, the requests of a trace depend on those before them, and a custom load is code of the program that
+// runs the scenario: these stay whole.
+func Divides(kind string) bool {
+	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
+}
+
+// shared is a load with its share of what is bounded for all workers together. Nothing is below one.
+func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
+	if s.Whole() {
+		return at
+	}
+	l := *at.Load
+	for _, n := range []*int{&l.MaxInFlight, &l.Connections} {
+		*n = max(s.Part(*n), min(*n, 1))
+	}
+	at.Load = &l
+	return at
+}
+
+// MostWorkers is the largest number of workers that a load can be divided among, and what limits it; 0 is any.
+func MostWorkers(l *scenario.Load) (most int, of string) {
+	least := func(n int, what string) {
+		if most == 0 || n < most {
+			most, of = n, what
+		}
+	}
+	if !Divides(l.Kind) {
+		return 0, ""
+	}
+	if l.OpensWatches() {
+		least(l.Count, "watches (count)")
+		return most, of
+	}
+	least(l.MaxInFlight, "requests in flight (maxInFlight)")
+	// Two workers cannot change one object: each has objects of its own.
+	for _, o := range l.Operations() {
+		takes := o.Verb == "update" || o.Verb == "delete" || o.Verb == "create" && o.Subresource == "eviction"
+		if l.Kind == "requests" && takes && l.OwnObjects(o) {
+			least(l.Objects, "objects (objects) that are updated or deleted")
+		}
+	}
+	return most, of
+}

@@ -1,0 +1,39 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"strings"
+)
+
+// Build identifies the build: its version and, where that does not tell builds apart, the start of the program's SHA-256.
+func Build() string {
+	v := Version()
+	if v != "(devel)" && !strings.Contains(v, "dirty") {
+		return v
+	}
+	if sum := ownSum(); sum != "" {
+		return v + "-" + sum
+	}
+	return v
+}
+
+// ownSum is the start of the program's SHA-256; "": it cannot be read.
+func ownSum() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}

@@ -1,0 +1,131 @@
+package samples
+
+import (
+	"maps"
+	"time"
+)
+
+// merger adds the slots of several recorders, which begin and end at multiples of Width. A merged slot ends where one of
+// every recorder ends: it is as long as the longest of them.
+type merger struct {
+	sources []source
+	from    int64 // Unix milliseconds up to which slots were merged; 0: none yet
+}
+
+type source struct {
+	slots []Slot
+	over  bool // it is not waited for
+}
+
+func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
+
+// add takes in a slot and returns the merged ones that are whole now.
+func (m *merger) add(of int, s Slot) []Slot {
+	if end := s.Begin + s.Millis; end <= m.from {
+		return nil // its recorder was over
+	}
+	m.sources[of].slots = append(m.sources[of].slots, s)
+	return m.whole()
+}
+
+// end stops waiting for a recorder and returns the merged slots that are whole now.
+func (m *merger) end(of int) []Slot {
+	m.sources[of].over = true
+	return m.whole()
+}
+
+func (m *merger) whole() (all []Slot) {
+	for {
+		until, ok := m.next()
+		if !ok {
+			return all
+		}
+		all = append(all, m.take(until))
+	}
+}
+
+// next is where the next merged slot ends. False: it is not whole, or there is none.
+func (m *merger) next() (until int64, ok bool) {
+	for _, s := range m.sources {
+		if len(s.slots) == 0 {
+			if !s.over {
+				return 0, false
+			}
+			continue
+		}
+		if end := s.slots[0].Begin + s.slots[0].Millis; until == 0 || end < until {
+			until = end
+		}
+	}
+	if until == 0 {
+		return 0, false
+	}
+	// It ends within no slot.
+	for again := true; again; {
+		again = false
+		for _, s := range m.sources {
+			reached := int64(0)
+			for _, slot := range s.slots {
+				if slot.Begin >= until {
+					reached = until
+					break
+				}
+				if reached = slot.Begin + slot.Millis; reached > until {
+					until, again = reached, true
+				}
+			}
+			if reached < until && !s.over {
+				return 0, false
+			}
+		}
+	}
+	return until, true
+}
+
+// take adds the slots that begin before until.
+func (m *merger) take(until int64) Slot {
+	sum := Slot{Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
+	for i := range m.sources {
+		s := &m.sources[i]
+		for len(s.slots) > 0 && s.slots[0].Begin < until {
+			slot := s.slots[0]
+			s.slots = s.slots[1:]
+			if sum.Begin == 0 || slot.Begin < sum.Begin {
+				sum.Begin = slot.Begin
+			}
+			for load, r := range slot.Requests {
+				sum.Requests[load] = sum.Requests[load].plus(r)
+			}
+			for load, w := range slot.Streams {
+				sum.Streams[load] = sum.Streams[load].plus(w)
+			}
+		}
+	}
+	sum.Begin = max(sum.Begin, m.from)
+	sum.Millis = until - sum.Begin
+	m.from = until
+	return sum
+}
+
+func (s RequestSlot) plus(o RequestSlot) RequestSlot {
+	sum := RequestSlot{Succeeded: s.Succeeded + o.Succeeded, Unsent: s.Unsent + o.Unsent, Slowest: max(s.Slowest, o.Slowest)}
+	external := max(s.SlowestExternal(), o.SlowestExternal())
+	sum.External = &external
+	if len(s.Failed)+len(o.Failed) > 0 {
+		sum.Failed = maps.Clone(s.Failed)
+		if sum.Failed == nil {
+			sum.Failed = map[string]int64{}
+		}
+		for outcome, n := range o.Failed {
+			sum.Failed[outcome] += n
+		}
+	}
+	return sum
+}
+
+func (s StreamSlot) plus(o StreamSlot) StreamSlot {
+	return StreamSlot{Breaks: s.Breaks + o.Breaks, Relists: s.Relists + o.Relists, Delivered: s.Delivered + o.Delivered}
+}
+
+// boundary is the last multiple of Width up to now.
+func boundary(now time.Time) time.Time { return now.Round(0).Truncate(Width) }

@@ -1,0 +1,41 @@
+package workers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+)
+
+// What cannot be divided among so many workers is refused beforehand, at its line.
+func TestCheckRefusesTooManyWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		count int
+		loads string
+		want  string
+	}{
+		"none":              {-1, `{kind: requests, verb: get, rate: 5/s}`, "--workers -1: between 1 and 256"},
+		"too many":          {1000, `{kind: requests, verb: get, rate: 5/s}`, "between 1 and 256"},
+		"few watches":       {4, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, "load crowd has 3 watches (count), too few for 4 workers"},
+		"few slots":         {4, `{kind: requests, name: r, verb: get, rate: 5/s, maxInFlight: 2}`, "load r has 2 requests in flight (maxInFlight)"},
+		"few objects":       {4, `{kind: requests, name: r, verb: update, rate: 5/s, objects: 3}`, "load r has 3 objects (objects)"},
+		"nothing to divide": {2, `{kind: history, rate: 5/s}`, "has no load that workers can divide"},
+		"enough":            {3, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, ""},
+		"reads of few":      {4, `{kind: requests, verb: get, rate: 5/s, objects: 1}`, ""},
+	} {
+		err := Check(Options{Count: c.count}, parse(t, "phases: [{name: p, for: 5s, load: ["+c.loads+"]}]"))
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := parse(t, "background: [{kind: history, name: h, rate: 5/s}]\nphases: [{name: p, for: 5s, load: [{kind: requests, verb: get, rate: 5/s}]}]")
+	if err := Check(Options{Count: 2}, s); err != nil {
+		t.Error(err)
+	}
+	if whole := Whole(s); len(whole) != 1 || whole[0] != "h" {
+		t.Errorf("whole loads %v", whole)
+	}
+}

@@ -1,0 +1,28 @@
+// Package workers divides the loads of one run among several generators. The coordinator, package run, keeps all else:
+// the run directory, objects, identities, scrapes, actions, faults, simulated nodes, and the loads that cannot be
+// divided (kind.Divides).
+//
+// # Flow of data
+//
+//	coordinator: scenario, target, share k of N -> worker: kind.Make of the share; prepare, run at a time, stop, settle, finish
+//	worker: slots of 100 ms, acknowledged writes, metrics, counts of histograms -> coordinator: merged, as one generator's
+//
+// # Connection
+//
+// Each worker holds one TLS 1.3 connection to the coordinator. The coordinator's certificate is of an authority made
+// for the run; the worker shows a token. Messages are JSON, each after its length in four bytes. Nothing is sent twice:
+// a connection that breaks is a worker that is lost, and ends the run as one that could not be judged. A worker that is
+// started again is refused.
+//
+// # Time
+//
+// Clocks are compared before every phase: 16 exchanges, of which the fastest counts. Half of its time is by how much
+// the comparison may be wrong. Loads begin at a time in the future that all workers are told; a worker that learns it
+// too late is late, and ends the run. Latencies of deliveries from another worker's acknowledgement have both workers'
+// uncertainty added.
+//
+// # Merging
+//
+// Distributions come as counts of histograms, never as quantiles; slots are added where they end together; counters and
+// histograms of metrics are added.
+package workers

@@ -1,0 +1,501 @@
+package workers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// threads starts workers as goroutines of the test. Each can be killed.
+type threads struct {
+	t     *testing.T
+	build string
+	clock func(index int) func() time.Time // nil: the machine's
+
+	mu    sync.Mutex
+	kills map[int]context.CancelFunc
+	ends  map[int]error
+	all   sync.WaitGroup
+}
+
+func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error)) (func() error, error) {
+	s.kills, s.ends = map[int]context.CancelFunc{}, map[int]error{}
+	for index := range i.Count {
+		ctx, kill := context.WithCancel(context.Background())
+		s.kills[index] = kill
+		w := s.worker(i, index)
+		s.all.Go(func() {
+			err := w.Work(ctx)
+			s.mu.Lock()
+			s.ends[index] = err
+			s.mu.Unlock()
+			if err == nil {
+				err = errors.New("it ended early")
+			}
+			ended(index, err)
+		})
+	}
+	return func() error { s.all.Wait(); return nil }, nil
+}
+
+func (s *threads) worker(i Invitation, index int) Worker {
+	w := Worker{
+		Coordinator: i.Address, CAFile: i.CAFile, TokenFile: i.TokenFile, Index: index, Build: s.build,
+		Step: func(string, ...any) {},
+	}
+	if s.clock != nil {
+		w.now = s.clock(index)
+	}
+	return w
+}
+
+// bench is a coordinator with its workers and a stub API server.
+type bench struct {
+	t        *testing.T
+	server   *stubapi.Server
+	fleet    *Fleet
+	threads  *threads
+	scenario *scenario.Scenario
+	dir      string
+	samples  *samples.Recorder
+	steps    []string
+	mu       sync.Mutex
+}
+
+func (b *bench) step(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steps = append(b.steps, fmt.Sprintf(format, args...))
+}
+
+func (b *bench) said(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Contains(strings.Join(b.steps, "\n"), text)
+}
+
+// newBench has workers that have not joined yet.
+func newBench(t *testing.T, of int, body string, change func(*threads, *Options)) *bench {
+	t.Helper()
+	b := &bench{t: t, scenario: parse(t, body), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
+	var err error
+	if b.server, err = stubapi.Start(stubapi.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.server.Close)
+	if b.samples, err = samples.Open(b.dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Count: of, Starter: b.threads, Within: time.Minute}
+	if change != nil {
+		change(b.threads, &o)
+	}
+	if b.fleet, err = Open(o, func() string { return "v1" }, b.step); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.fleet.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := b.fleet.Invite(t.Context(), filepath.Join(b.dir, "workers")); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) join() error {
+	return b.fleet.Join(b.t.Context(), b.scenario, load.Target{
+		Config: b.server.Config(), Namespace: "storm", Namespaces: []string{"storm"}, Seed: 1, Samples: b.samples,
+	}, "run")
+}
+
+// prepared has workers that are ready to run.
+func prepared(t *testing.T, of int, body string) *bench {
+	t.Helper()
+	b := newBench(t, of, body, nil)
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range b.scenario.Loads() {
+		if err := b.fleet.Load(l.Name).Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// running are the loads of a phase that run.
+type running struct {
+	stop context.CancelFunc
+	done sync.WaitGroup
+	mu   sync.Mutex
+	err  error
+}
+
+func (b *bench) run(names ...string) *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{stop: cancel}
+	for _, name := range names {
+		r.done.Go(func() {
+			err := b.fleet.Load(name).Run(ctx)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.err = errors.Join(r.err, err)
+		})
+	}
+	b.t.Cleanup(func() { r.end() })
+	return r
+}
+
+func (r *running) end() error {
+	r.stop()
+	r.done.Wait()
+	return r.err
+}
+
+// received is how many requests by a method the server has received.
+func (b *bench) received(method string) (n int) {
+	for _, e := range b.server.Exchanges() {
+		if e.Method == method && !e.Watch {
+			n++
+		}
+	}
+	return n
+}
+
+// measured are the results of one phase.
+func (b *bench) measured() result.Phase {
+	b.t.Helper()
+	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
+	if err := b.fleet.AddTo(&m); err != nil {
+		b.t.Fatal(err)
+	}
+	return m.Phases[0]
+}
+
+const flood = `
+phases:
+- name: p
+  for: 10s
+  load:
+  - {kind: watches, name: crowd, count: 12, rate: 1000/s, objects: 3}
+  - {kind: changes, name: writes, watches: crowd, rate: 100/s}
+  - {kind: requests, name: reads, verb: get, rate: 200/s, objects: 8}
+`
+
+// Three workers give the results of one generator: every write is delivered to the watches of all, slots and metrics
+// have all requests, and each worker has its share.
+func TestWorkersGiveOneResult(t *testing.T) {
+	b := prepared(t, 3, flood)
+	recording, stopRecording := context.WithCancel(context.Background())
+	var recorder sync.WaitGroup
+	recorder.Go(func() { _ = b.samples.Run(recording) })
+	b.fleet.BeginPhase("p", time.Now())
+	watches := b.run("crowd")
+	<-b.fleet.Load("crowd").AllOpen()
+	loads := b.run("writes", "reads")
+	h2test.Await(t, "writes", func() bool { return b.received("PATCH") >= 100 })
+	if err := loads.end(); err != nil {
+		t.Fatal(err)
+	}
+	b.fleet.Load("writes").Settle(t.Context())
+	p := b.measured()
+	if err := watches.end(); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Watches) != 1 || len(p.Changes) != 1 || len(p.Requests) != 1 {
+		t.Fatalf("results %+v", p)
+	}
+	w, c, r := p.Watches[0], p.Changes[0], p.Requests[0]
+	if w.Wanted != 12 || w.Open != 12 || c.Acknowledged < 100 || w.Expected != 12*c.Acknowledged || w.Delivered != w.Expected || w.Lost+w.Duplicated+w.Reordered != 0 {
+		t.Errorf("of %d acknowledged writes: %+v", c.Acknowledged, w)
+	}
+	if w.Delivery.Count != w.Delivered || w.External.Count != w.Delivered {
+		t.Errorf("%d of %d deliveries were timed", w.Delivery.Count, w.Delivered)
+	}
+	if r.Offered == 0 || r.Succeeded != r.Sent || r.Latency.Count != r.Sent || r.Outcomes["200"] != r.Sent {
+		t.Errorf("requests %+v", r)
+	}
+	b.fleet.End()
+	stopRecording()
+	recorder.Wait()
+	if err := b.samples.Close(); err != nil {
+		t.Fatal(err)
+	}
+	slots, err := samples.Read(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reads, delivered int64
+	for _, s := range slots {
+		reads += s.Requests["reads"].Succeeded
+		delivered += s.Streams["crowd"].Delivered
+	}
+	if reads != r.Succeeded || delivered != w.Delivered {
+		t.Errorf("slots have %d reads of %d, %d deliveries of %d", reads, r.Succeeded, delivered, w.Delivered)
+	}
+	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
+	if err := b.fleet.AddTo(&m); err != nil || len(m.Workers) != 3 {
+		t.Fatalf("workers %+v, %v", m.Workers, err)
+	}
+	var all int64
+	for _, w := range m.Workers {
+		all += w.Sent
+		if w.Sent == 0 || w.Generator.CPUSeconds <= 0 || w.Name == "" || w.Lost != "" {
+			t.Errorf("worker %+v", w)
+		}
+	}
+	if all != r.Sent+c.Sent {
+		t.Errorf("the workers sent %d requests, together %d", all, r.Sent+c.Sent)
+	}
+	for index, err := range b.threads.ends {
+		if err != nil {
+			t.Errorf("worker %d ended with %v", index, err)
+		}
+	}
+}
+
+// A worker that goes away ends the run at once, by name, as one that could not be judged.
+func TestLostWorkerEndsTheRun(t *testing.T) {
+	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 100/s, objects: 4}]}]`)
+	b.fleet.BeginPhase("p", time.Now())
+	loads := b.run("reads")
+	h2test.Await(t, "requests", func() bool { return b.received("GET") > 50 })
+	b.threads.kills[1]()
+	err := b.fleet.Watch(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was lost") {
+		t.Errorf("a killed worker: %v", err)
+	}
+	if exitcode.Of(err) != exitcode.NoData {
+		t.Errorf("exit code %d", exitcode.Of(err))
+	}
+	_ = loads.end()
+	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
+	if err := b.fleet.AddTo(&m); err != nil {
+		t.Error(err)
+	}
+	if len(m.Workers) != 2 || m.Workers[1].Lost == "" || m.Workers[0].Lost != "" {
+		t.Errorf("workers %+v", m.Workers)
+	}
+}
+
+// A worker that is started again would repeat what was sent: it is refused.
+func TestWorkerThatStartsAgainIsRefused(t *testing.T) {
+	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`)
+	err := b.threads.worker(b.invitation(), 1).Work(t.Context())
+	if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has joined already") || !strings.Contains(err.Error(), "repeat") {
+		t.Errorf("the second worker 1: %v", err)
+	}
+	if err := b.fleet.Failed(); err != nil {
+		t.Errorf("the run has failed: %v", err)
+	}
+}
+
+func (b *bench) invitation() Invitation {
+	dir := filepath.Join(b.dir, "workers")
+	return Invitation{Address: b.fleet.Address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token")}
+}
+
+// nobody starts no workers.
+type nobody struct{}
+
+func (nobody) Start(context.Context, Invitation, func(int, error)) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`
+
+// Workers that do not belong to the run are refused in one line with the remedy, and the coordinator says so.
+func TestStrangersAreRefused(t *testing.T) {
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	other := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(other, []byte("0123"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Worker)
+		want   string
+		told   bool
+	}{
+		"another token":   {func(w *Worker) { w.TokenFile = other }, "token is not that of this run", true},
+		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, the coordinator v1", true},
+		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2, from 0 to 1", true},
+		"a negative one":  {func(w *Worker) { w.Index = -1 }, "indexes begin at 0", false},
+		"no such file":    {func(w *Worker) { w.CAFile += "x" }, "take the file that the coordinator wrote", false},
+		"no certificate":  {func(w *Worker) { w.CAFile = w.TokenFile }, "no PEM certificate", false},
+		"no port":         {func(w *Worker) { w.Coordinator = "coordinator" }, "not HOST:PORT", false},
+		"another program": {func(w *Worker) { w.Coordinator = strings.TrimPrefix(b.server.Config().Host, "https://") }, "is not the coordinator of --ca", false},
+	} {
+		w := b.threads.worker(b.invitation(), 0)
+		c.change(&w)
+		err := w.Work(t.Context())
+		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), c.want) || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.told {
+			h2test.Await(t, "the coordinator to tell of "+name, func() bool { return b.said(c.want) })
+		}
+	}
+}
+
+// Peers that say nothing that a worker says do not disturb the run.
+func TestNonsenseDoesNotDisturb(t *testing.T) {
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
+		conn, err := tls.Dial("tcp", b.fleet.Address(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	}
+	plain, err := net.Dial("tcp", b.fleet.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Close()
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- b.threads.worker(b.invitation(), 0).Work(ctx) }()
+	if err := b.join(); err != nil {
+		t.Errorf("the worker could not join: %v", err)
+	}
+	cancel()
+	<-done
+}
+
+// Workers that do not come, and the last one that was refused, are named at the end of the time.
+func TestMissingWorkersAreNamed(t *testing.T) {
+	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = nobody{}, 200*time.Millisecond })
+	w := b.threads.worker(b.invitation(), 1)
+	w.Build = "v2"
+	_ = w.Work(t.Context())
+	err := b.join()
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "workers 0, 1, 2 of 3 did not join") || !strings.Contains(err.Error(), "loadgen v2") {
+		t.Errorf("nobody has joined: %v", err)
+	}
+}
+
+// A coordinator that is not reached is told once, tried again, and given up in one line.
+func TestCoordinatorThatIsNotReached(t *testing.T) {
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	w := b.threads.worker(b.invitation(), 0)
+	var told []string
+	w.Coordinator, w.Within, w.Step = free.Addr().String(), 10*time.Millisecond, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	err = w.Work(t.Context())
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "was not reached within 10ms") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("nobody listens: %v, told %q", err, told)
+	}
+}
+
+// A worker whose clock is apart is refused before the load, by name and with the remedy; one that is a little off takes
+// part, and its offset is told.
+func TestClocksAreCompared(t *testing.T) {
+	off := func(by time.Duration) func(*threads, *Options) {
+		return func(s *threads, _ *Options) {
+			s.clock = func(index int) func() time.Time {
+				return func() time.Time { return time.Now().Add(time.Duration(index) * by) }
+			}
+		}
+	}
+	b := newBench(t, 2, reads, off(time.Second))
+	err := b.join()
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "before the coordinator's") || !strings.Contains(err.Error(), "synchronise") {
+		t.Errorf("a second apart: %v", err)
+	}
+	b = newBench(t, 2, reads, off(2*time.Millisecond))
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	m := result.Measurements{}
+	if err := b.fleet.AddTo(&m); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range m.Workers {
+		if wrong := w.ClockOffset - 0.002*float64(i); wrong > w.ClockUncertainty || -wrong > w.ClockUncertainty {
+			t.Errorf("worker %d is %v ms off, measured %v ± %v s", i, 2*i, w.ClockOffset, w.ClockUncertainty)
+		}
+	}
+}
+
+// A worker that is told too late to begin is late: the run ends by its name.
+func TestLateWorkerEndsTheRun(t *testing.T) {
+	var jump atomic.Int64 // of the second worker's clock
+	b := newBench(t, 2, reads, func(s *threads, _ *Options) {
+		s.clock = func(index int) func() time.Time {
+			return func() time.Time { return time.Now().Add(time.Duration(int64(index) * jump.Load())) }
+		}
+	})
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.fleet.Load("reads").Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	jump.Store(int64(time.Hour))
+	loads := b.run("reads")
+	err := b.fleet.Watch(t.Context())
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was late: it was told of the start of load reads 59m") {
+		t.Errorf("a worker that is an hour late: %v", err)
+	}
+	if err := loads.end(); !errors.As(err, new(*LostError)) {
+		t.Errorf("its load: %v", err)
+	}
+}
+
+// The objects of a worker that fails to prepare are named, with the worker.
+func TestFailureToPrepareIsNamed(t *testing.T) {
+	b := newBench(t, 2, reads, nil)
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	b.server.SetPolicy(func(stubapi.Request) stubapi.Answer { return stubapi.Answer{Status: 403} })
+	err := b.fleet.Load("reads").Prepare(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 0 (") || !strings.Contains(err.Error(), "403") {
+		t.Errorf("a forbidden load: %v", err)
+	}
+}
+
+// The credentials are gone when the run is over.
+func TestCredentialsAreRemoved(t *testing.T) {
+	b := newBench(t, 1, reads, nil)
+	token := b.invitation().TokenFile
+	if s, err := os.Stat(token); err != nil || s.Mode().Perm() != 0o600 {
+		t.Errorf("the token: %v, %v", s, err)
+	}
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	b.fleet.End()
+	if err := b.fleet.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(token); !os.IsNotExist(err) {
+		t.Errorf("the token is left: %v", err)
+	}
+}

@@ -1,0 +1,280 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+const (
+	// lostAfter is how long a worker may be silent: it sends ten messages a second.
+	lostAfter = 5 * time.Second
+	// aliveEvery is how often each side gives a sign of life.
+	aliveEvery = time.Second
+	// mostPosted messages wait to be sent to one worker.
+	mostPosted = 1 << 14
+)
+
+// LostError is a worker that was lost, late, or has failed. What its run measured cannot be judged.
+type LostError struct {
+	Index int
+	Name  string
+	Why   string
+}
+
+// Error is in one line.
+func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.Index, e.Name, e.Why) }
+
+// Unjudged is true: the rest of the run's load went on without it.
+func (e *LostError) Unjudged() bool { return true }
+
+// member is a worker as the coordinator sees it.
+type member struct {
+	fleet *Fleet
+	index int
+	name  string
+	link  *link
+	out   chan message
+	gone  chan struct{} // closed when it is lost or has left
+	once  sync.Once
+
+	mu      sync.Mutex
+	lost    *LostError // nil: it is there, or has left in order
+	calls   map[int64]chan reply
+	next    int64
+	clock   clock
+	live    map[string]load.Live
+	results results
+	metrics [][]byte
+	ready   chan reply // the reply to the welcome
+}
+
+func newMember(f *Fleet, l *link, h hello) *member {
+	return &member{
+		fleet: f, index: h.Index, name: h.Name, link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
+		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1),
+	}
+}
+
+// serve receives until the worker is gone.
+func (m *member) serve() {
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	sending.Go(m.sendAll)
+	for {
+		got, err := m.link.receive(largestMessage, lostAfter)
+		if err != nil {
+			switch {
+			case isTimeout(err):
+				m.lose(fmt.Sprintf("was lost: nothing came from it for %v", lostAfter))
+			case errors.Is(err, io.EOF):
+				m.lose("was lost: it closed the connection")
+			default:
+				m.lose("was lost: " + err.Error())
+			}
+			return
+		}
+		m.take(got, time.Now())
+	}
+}
+
+// sendAll sends what is posted, and signs of life.
+func (m *member) sendAll() {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		var next message
+		select {
+		case next = <-m.out:
+		case <-tick.C:
+		case <-m.gone:
+			return
+		}
+		if err := m.link.send(next); err != nil {
+			m.lose("was lost: " + err.Error())
+			return
+		}
+	}
+}
+
+// post sends a message later. It does not block.
+func (m *member) post(next message) {
+	select {
+	case m.out <- next:
+	case <-m.gone:
+	default:
+		m.lose(fmt.Sprintf("was lost: it does not read what it is sent (%d messages)", mostPosted))
+	}
+}
+
+// lose ends the run because of this worker.
+func (m *member) lose(why string) {
+	err := &LostError{Index: m.index, Name: m.name, Why: why}
+	m.fleet.mu.Lock()
+	ending := m.fleet.ending
+	m.fleet.mu.Unlock()
+	m.once.Do(func() {
+		if !ending {
+			m.mu.Lock()
+			m.lost = err
+			m.mu.Unlock()
+			m.fleet.fail(err)
+		}
+		m.close()
+	})
+}
+
+// leave ends the connection in order.
+func (m *member) leave() { m.once.Do(m.close) }
+
+func (m *member) close() {
+	close(m.gone)
+	_ = m.link.conn.Close() // it may be closed
+	if r := m.fleet.recorder(); r != nil {
+		if err := r.End(m.index); err != nil {
+			m.fleet.fail(exitcode.EnvironmentError(err))
+		}
+	}
+}
+
+// whyGone is why calls are not answered any more.
+func (m *member) whyGone() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lost != nil {
+		return m.lost
+	}
+	return fmt.Errorf("worker %d has left", m.index)
+}
+
+// take takes in what the worker has sent.
+func (m *member) take(got message, at time.Time) {
+	switch {
+	case got.Reply != nil:
+		got.Reply.at = at
+		m.takeReply(*got.Reply)
+	case got.Slot != nil:
+		if err := m.fleet.recorder().Add(m.index, *got.Slot); err != nil {
+			m.lose("has failed: " + err.Error())
+		}
+	case got.Live != nil:
+		m.mu.Lock()
+		m.live = got.Live
+		m.mu.Unlock()
+	case got.Opened != "":
+		if r := m.fleet.remote(got.Opened); r != nil {
+			r.opened(m.index)
+		}
+	case got.Over != "":
+		if r := m.fleet.remote(got.Over); r != nil {
+			r.ranOut(m.index)
+		}
+	case len(got.Acks) > 0:
+		for _, other := range m.fleet.joined() {
+			if other != m {
+				other.post(message{Acks: got.Acks})
+			}
+		}
+	}
+}
+
+func (m *member) takeReply(r reply) {
+	if r.ID == 0 {
+		select {
+		case m.ready <- r:
+		default:
+		}
+		return
+	}
+	m.mu.Lock()
+	waiting := m.calls[r.ID]
+	delete(m.calls, r.ID)
+	if r.Results != nil {
+		m.results = *r.Results
+	}
+	if r.Metrics != nil {
+		m.metrics = r.Metrics
+	}
+	m.mu.Unlock()
+	if waiting != nil {
+		waiting <- r
+	}
+}
+
+// call asks the worker and waits for its reply.
+func (m *member) call(ctx context.Context, c call) (reply, error) {
+	answer := make(chan reply, 1)
+	m.mu.Lock()
+	c.ID = m.next
+	m.next++
+	m.calls[c.ID] = answer
+	m.mu.Unlock()
+	m.post(message{Call: &c})
+	select {
+	case r := <-answer:
+		if r.Error != "" {
+			return r, fmt.Errorf("worker %d (%s): %s", m.index, m.name, r.Error)
+		}
+		return r, nil
+	case <-m.gone:
+		return reply{}, m.whyGone()
+	case <-ctx.Done():
+		return reply{}, context.Cause(ctx)
+	}
+}
+
+// welcome gives the worker its share and waits until it has made its loads.
+func (m *member) welcome(ctx context.Context, w welcome) error {
+	m.post(message{Welcome: &w})
+	select {
+	case r := <-m.ready:
+		if r.Error != "" {
+			return exitcode.Environmentf("worker %d (%s): %s", m.index, m.name, r.Error)
+		}
+		return nil
+	case <-m.gone:
+		return m.whyGone()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// compareClock measures the worker's clock and tells it.
+func (m *member) compareClock(ctx context.Context) error {
+	var all []exchange
+	for range exchanges {
+		asked := time.Now()
+		r, err := m.call(ctx, call{Verb: verbTime})
+		if err != nil {
+			return err
+		}
+		all = append(all, exchange{asked: asked, answered: r.at, theirs: r.Time})
+	}
+	c := compareClocks(all)
+	if err := c.check(); err != nil {
+		return &LostError{Index: m.index, Name: m.name, Why: "is refused: " + err.Error()}
+	}
+	m.mu.Lock()
+	m.clock = c
+	m.mu.Unlock()
+	m.post(message{Clock: &c})
+	return nil
+}
+
+func (m *member) clockNow() clock {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.clock
+}
+
+func (m *member) liveOf(name string) load.Live {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.live[name]
+}

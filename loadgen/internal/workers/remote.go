@@ -1,0 +1,161 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// remote is a load of which every worker does a share. Phases and results are the fleet's.
+type remote struct {
+	load.Plain
+	fleet *Fleet
+	name  string
+	open  *allSaid // of watches; nil: there are none
+	over  *allSaid
+}
+
+var _ load.Load = (*remote)(nil)
+
+// allSaid is done when every worker has said so once.
+type allSaid struct {
+	done chan struct{}
+
+	mu      sync.Mutex
+	missing map[int]bool
+}
+
+func newAllSaid(n int) *allSaid {
+	a := &allSaid{done: make(chan struct{}), missing: map[int]bool{}}
+	for i := range n {
+		a.missing[i] = true
+	}
+	return a
+}
+
+func (a *allSaid) say(index int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.missing[index] {
+		return
+	}
+	if delete(a.missing, index); len(a.missing) == 0 {
+		close(a.done)
+	}
+}
+
+// newRemote is nil for a load that is not divided.
+func newRemote(f *Fleet, at scenario.PlacedLoad) *remote {
+	if !kind.Divides(at.Kind) {
+		return nil
+	}
+	r := &remote{fleet: f, name: at.Name, over: newAllSaid(f.options.Count)}
+	if at.OpensWatches() {
+		r.open = newAllSaid(f.options.Count)
+	}
+	return r
+}
+
+// Load is the load of that name in all workers; nil: it is not divided, or there are no workers.
+func (f *Fleet) Load(name string) load.Load {
+	if f == nil {
+		return nil
+	}
+	if r := f.remote(name); r != nil {
+		return r
+	}
+	return nil
+}
+
+func (r *remote) opened(index int) {
+	if r.open != nil {
+		r.open.say(index)
+	}
+}
+
+func (r *remote) ranOut(index int) { r.over.say(index) }
+
+// Prepare lets every worker make its share of the objects.
+func (r *remote) Prepare(ctx context.Context) error {
+	return r.fleet.each(func(m *member) error {
+		_, err := m.call(ctx, call{Verb: verbPrepare, Load: r.name})
+		return err
+	})
+}
+
+// Run lets all workers begin at one time, and stops them when ctx ends or one has failed.
+func (r *remote) Run(ctx context.Context) error {
+	running, fail := context.WithCancel(ctx)
+	defer fail()
+	at := r.fleet.startTime()
+	var ends sync.WaitGroup
+	ends.Go(func() {
+		<-running.Done()
+		for _, m := range r.fleet.members {
+			m.post(message{Call: &call{Verb: verbStop, Load: r.name}})
+		}
+	})
+	err := r.fleet.each(func(m *member) error {
+		answer, err := m.call(context.Background(), call{Verb: verbRun, Load: r.name, At: at})
+		if answer.Late {
+			m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
+			err = m.whyGone()
+		}
+		if err != nil {
+			fail()
+		}
+		return err
+	})
+	fail()
+	ends.Wait()
+	if err != nil && !errors.As(err, new(*LostError)) {
+		return exitcode.EnvironmentError(err)
+	}
+	return err
+}
+
+// BeginPhase does nothing: the fleet tells the workers once for all loads.
+func (r *remote) BeginPhase(string, time.Time) {}
+
+// AllOpen is closed when the watches of all workers are established.
+func (r *remote) AllOpen() <-chan struct{} {
+	if r.open == nil {
+		return nil
+	}
+	return r.open.done
+}
+
+// Over is closed when no worker has further arrivals.
+func (r *remote) Over() <-chan struct{} { return r.over.done }
+
+// Settle waits until the watches of all workers have delivered what was written.
+func (r *remote) Settle(ctx context.Context) {
+	_ = r.fleet.each(func(m *member) error { // what is lost stands in the results
+		_, err := m.call(ctx, call{Verb: verbSettle, Load: r.name})
+		return err
+	})
+}
+
+// AddTo does nothing: the fleet adds all loads.
+func (r *remote) AddTo(*result.Measurements) {}
+
+// Live adds up what the workers told last. P99 is the worst worker's.
+func (r *remote) Live() (sum load.Live) {
+	for _, m := range r.fleet.members {
+		l := m.liveOf(r.name)
+		sum.Offered += l.Offered
+		sum.Achieved += l.Achieved
+		sum.P99 = max(sum.P99, l.P99)
+		sum.Open += l.Open
+		sum.Delivered += l.Delivered
+	}
+	return sum
+}

@@ -1,0 +1,353 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/generator"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// session is a worker's part of a run.
+type session struct {
+	link     *link
+	now      func() time.Time
+	clock    atomic.Pointer[clock]
+	tokens   tokenSource
+	loads    map[string]load.Load
+	order    []string
+	registry *prometheus.Registry // of the loads
+	self     *generator.SelfMeter
+	samples  *samples.Recorder
+	beside   sync.WaitGroup
+
+	mu     sync.Mutex
+	stops  map[string]context.CancelFunc // of loads that run
+	phases []string
+	acks   []load.Ack // to be sent
+
+	// sending is held while acks are sent: what follows a sendAcks comes after all of them.
+	sending sync.Mutex
+}
+
+// learner is a load that takes in the writes of other workers.
+type learner interface{ Learn(load.Ack) }
+
+// newSession makes the worker's share of the loads. It sends nothing to the target yet.
+func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
+	s := &session{
+		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
+	}
+	s.clock.Store(&clock{})
+	told, err := readScenario(in)
+	if err != nil {
+		return nil, err
+	}
+	if s.self, err = generator.NewSelfMeter(prometheus.NewRegistry()); err != nil {
+		return nil, err
+	}
+	s.samples = samples.Sending(func(slot samples.Slot) error { return l.send(message{Slot: &slot}) }, s.coordinatorNow)
+	t := in.Target
+	made, err := kind.MakeSome(told, load.Target{
+		Config: t.config(&s.tokens), Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
+		Tolerations: t.Tolerations, Seed: t.Seed, Registerer: s.registry, Samples: s.samples, Stalls: s.self.Stalls(),
+		Share: in.Share, Acknowledged: s.acknowledged,
+	}, "", kind.Divides)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range told.Loads() {
+		if made[i] != nil {
+			s.loads[at.Name] = made[i]
+			s.order = append(s.order, at.Name)
+		}
+	}
+	s.self.Backlog(func() (sum int64) {
+		for _, l := range s.loads {
+			sum += l.Backlog()
+		}
+		return sum
+	})
+	return s, nil
+}
+
+// readScenario reads the scenario that the coordinator has sent, with its files. Without files it needs no directory.
+func readScenario(in welcome) (*scenario.Scenario, error) {
+	if len(in.Files) == 0 {
+		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
+	}
+	dir, err := os.MkdirTemp("", "stormglass-worker-")
+	if err != nil {
+		return nil, fmt.Errorf("a directory for the files of the scenario: %w (the worker needs one for temporary files: $TMPDIR)", err)
+	}
+	defer os.RemoveAll(dir)
+	files := maps.Clone(in.Files)
+	files[result.ScenarioFile] = in.Scenario
+	for name, text := range files {
+		if !filepath.IsLocal(name) {
+			return nil, fmt.Errorf("the scenario has a file %q, which is not beside it", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return scenario.ReadRecorded(filepath.Join(dir, result.ScenarioFile))
+}
+
+func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
+
+// acknowledged takes in a measured write of this worker. It is told the others soon.
+func (s *session) acknowledged(a load.Ack) {
+	c := s.clock.Load()
+	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acks = append(s.acks, a)
+}
+
+// ackEvery is how long an acknowledged write waits to be told.
+const ackEvery = 20 * time.Millisecond
+
+func (s *session) sendAcks() error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.mu.Lock()
+	acks := s.acks
+	s.acks = nil
+	s.mu.Unlock()
+	if len(acks) == 0 {
+		return nil
+	}
+	return s.link.send(message{Acks: acks})
+}
+
+// learn takes in writes of other workers.
+func (s *session) learn(acks []load.Ack) {
+	c := s.clock.Load()
+	for _, a := range acks {
+		if l, ok := s.loads[a.Load].(learner); ok {
+			a.At, a.Uncertain = c.here(a.At), a.Uncertain+c.Uncertainty
+			l.Learn(a)
+		}
+	}
+}
+
+// run obeys the coordinator until the run has ended. An error is that of the connection; the loads have ended then.
+func (s *session) run(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer s.beside.Wait()
+	defer cancel()
+	s.beside.Go(func() { _ = s.self.Run(ctx) })
+	recording, stopRecording := context.WithCancel(ctx)
+	defer stopRecording()
+	var recorder sync.WaitGroup
+	recorder.Go(func() { _ = s.samples.Run(recording) }) // a connection that fails ends the session below
+	s.beside.Go(func() {
+		for apiclient.Pause(ctx, ackEvery) && s.sendAcks() == nil {
+		}
+	})
+	s.beside.Go(func() {
+		for apiclient.Pause(ctx, aliveEvery) && s.sendLive() == nil {
+		}
+	})
+	for name, l := range s.loads {
+		s.announce(ctx, l.AllOpen(), message{Opened: name})
+		if dry, ok := l.(interface{ Over() <-chan struct{} }); ok {
+			s.announce(ctx, dry.Over(), message{Over: name})
+		}
+	}
+	if err := s.link.send(message{Reply: &reply{}}); err != nil {
+		return err
+	}
+	for {
+		m, err := s.link.receive(largestMessage, coordinatorLostAfter)
+		if err != nil {
+			return err
+		}
+		switch {
+		case m.Clock != nil:
+			s.clock.Store(m.Clock)
+		case m.Token != "":
+			s.tokens.set(m.Token)
+		case m.Acks != nil:
+			s.learn(m.Acks)
+		case m.Call != nil && m.Call.Verb == verbEnd:
+			stopRecording()
+			recorder.Wait()
+			if err := s.samples.Close(); err != nil {
+				return err
+			}
+			r := s.results()
+			return s.link.send(message{Reply: &reply{ID: m.Call.ID, Results: &r}})
+		case m.Call != nil:
+			s.obey(ctx, *m.Call)
+		}
+	}
+}
+
+// announce sends a message once a channel is closed.
+func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
+	if done == nil {
+		return
+	}
+	s.beside.Go(func() {
+		select {
+		case <-done:
+			_ = s.link.send(m) // a connection that fails ends the session
+		case <-ctx.Done():
+		}
+	})
+}
+
+func (s *session) sendLive() error {
+	live := map[string]load.Live{}
+	for name, l := range s.loads {
+		live[name] = l.Live()
+	}
+	return s.link.send(message{Live: live})
+}
+
+// obey does what a call asks. What may take time is done beside.
+func (s *session) obey(ctx context.Context, c call) {
+	l := s.loads[c.Load]
+	beside := func(do func() reply) {
+		s.beside.Go(func() {
+			r := do()
+			r.ID = c.ID
+			_ = s.link.send(message{Reply: &r}) // a connection that fails ends the session
+		})
+	}
+	switch c.Verb {
+	case verbTime:
+		_ = s.link.send(message{Reply: &reply{ID: c.ID, Time: s.now()}})
+	case verbPhase:
+		s.beginPhase(c.Name, s.clock.Load().here(c.At))
+		_ = s.link.send(message{Reply: &reply{ID: c.ID}})
+	case verbResults:
+		beside(func() reply { r := s.results(); return reply{Results: &r} })
+	case verbMetrics:
+		beside(s.metrics)
+	case verbStop:
+		s.mu.Lock()
+		stop := s.stops[c.Load]
+		s.mu.Unlock()
+		if stop != nil {
+			stop()
+		}
+	case verbPrepare, verbRun, verbSettle:
+		if l == nil {
+			beside(func() reply { return reply{Error: "it has no load " + c.Load} })
+			return
+		}
+		s.obeyLoad(ctx, l, c, beside)
+	default:
+		beside(func() reply { return reply{Error: "it does not know the call " + c.Verb} })
+	}
+}
+
+func (s *session) obeyLoad(ctx context.Context, l load.Load, c call, beside func(func() reply)) {
+	switch c.Verb {
+	case verbPrepare:
+		beside(func() reply { return failed(l.Prepare(ctx)) })
+	case verbSettle:
+		beside(func() reply { l.Settle(ctx); return reply{} })
+	case verbRun:
+		at := s.clock.Load().here(c.At)
+		if late := s.now().Sub(at); late > 0 {
+			beside(func() reply {
+				return reply{Late: true, Error: fmt.Sprintf("it was told of the start of load %s %v after it", c.Load, late.Round(time.Millisecond))}
+			})
+			return
+		}
+		running, stop := context.WithCancel(ctx)
+		s.mu.Lock()
+		s.stops[c.Load] = stop
+		s.mu.Unlock()
+		beside(func() reply {
+			defer stop()
+			// A test's clock is not the machine's.
+			start := time.Now().Add(at.Sub(s.now().Round(0)))
+			if !apiclient.Pause(running, time.Until(start)) {
+				return reply{}
+			}
+			err := l.Run(load.StartAt(running, start))
+			if running.Err() != nil {
+				err = nil
+			}
+			r := failed(err)
+			if err := s.sendAcks(); err != nil {
+				r = failed(err)
+			}
+			return r
+		})
+	}
+}
+
+func failed(err error) reply {
+	if err == nil {
+		return reply{}
+	}
+	return reply{Error: err.Error()}
+}
+
+func (s *session) beginPhase(name string, at time.Time) {
+	s.mu.Lock()
+	s.phases = append(s.phases, name)
+	s.mu.Unlock()
+	s.self.BeginPhase(name)
+	for _, l := range s.loads {
+		l.BeginPhase(name, at)
+	}
+}
+
+// results are what the worker has measured so far.
+func (s *session) results() results {
+	s.mu.Lock()
+	phases := s.phases[:len(s.phases):len(s.phases)]
+	s.mu.Unlock()
+	r := results{Loads: map[string][]load.Part{}, Saturated: map[string][]string{}}
+	var m result.Measurements
+	for _, name := range phases {
+		m.Phases = append(m.Phases, result.Phase{Name: name})
+	}
+	for _, name := range s.order {
+		l := s.loads[name]
+		l.AddTo(&m)
+		if d, ok := l.(load.Divided); ok {
+			r.Loads[name] = d.Parts()
+		}
+	}
+	r.Generator = s.self.Results()
+	r.Saturated[""] = r.Generator.Saturated
+	for _, p := range m.Phases {
+		if lines := append(s.self.PhaseSaturation(p.Name), generator.LoadSaturation(p)...); len(lines) > 0 {
+			r.Saturated[p.Name] = lines
+		}
+	}
+	return r
+}
+
+func (s *session) metrics() reply {
+	families, err := s.registry.Gather()
+	if err != nil {
+		return failed(err)
+	}
+	packed, err := packMetrics(families)
+	if err != nil {
+		return failed(err)
+	}
+	return reply{Metrics: packed}
+}

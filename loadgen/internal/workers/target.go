@@ -1,0 +1,99 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+)
+
+// target is load.Target for a worker.
+type target struct {
+	Host        string                   `json:"host"`
+	APIPath     string                   `json:"apiPath,omitempty"`
+	TLS         rest.TLSClientConfig     `json:"tls"`
+	Token       string                   `json:"token,omitempty"`
+	UserAgent   string                   `json:"userAgent,omitempty"`
+	Impersonate rest.ImpersonationConfig `json:"impersonate"`
+	Plain       bool                     `json:"plain,omitempty"` // no compression
+
+	Namespace    string              `json:"namespace,omitempty"`
+	Namespaces   []string            `json:"namespaces,omitempty"`
+	Labels       map[string]string   `json:"labels,omitempty"`
+	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	Seed         int64               `json:"seed"`
+}
+
+// targetOf is what a worker is told of the target. Files of keys and tokens are read.
+func targetOf(t load.Target) (target, error) {
+	c := rest.CopyConfig(t.Config)
+	switch {
+	case c.ExecProvider != nil, c.AuthProvider != nil:
+		return target{}, errors.New("workers cannot run the credential plugin of the load's identity")
+	case c.Dial != nil, c.Proxy != nil:
+		return target{}, errors.New("the cluster is reached through a proxy, which workers do not go through (run from where it is reached directly)")
+	}
+	if err := rest.LoadTLSFiles(c); err != nil {
+		return target{}, fmt.Errorf("read the TLS files of the load's identity: %w", err)
+	}
+	c.CAFile, c.CertFile, c.KeyFile = "", "", ""
+	token, err := tokenOf(t.Config)
+	if err != nil {
+		return target{}, err
+	}
+	return target{
+		Host: c.Host, APIPath: c.APIPath, TLS: c.TLSClientConfig, Token: token, UserAgent: c.UserAgent,
+		Impersonate: c.Impersonate, Plain: c.DisableCompression,
+		Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector, Tolerations: t.Tolerations, Seed: t.Seed,
+	}, nil
+}
+
+// tokenOf is the token of an identity as it is now; "": it has none.
+func tokenOf(c *rest.Config) (string, error) {
+	if c.BearerTokenFile == "" {
+		return c.BearerToken, nil
+	}
+	text, err := os.ReadFile(c.BearerTokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read the token of the load's identity: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// tokenSource is a token that is renewed.
+type tokenSource struct{ now atomic.Pointer[string] }
+
+func (s *tokenSource) set(token string) { s.now.Store(&token) }
+
+// bearer puts the token on requests.
+type bearer struct {
+	source *tokenSource
+	next   http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+*b.source.now.Load())
+	return b.next.RoundTrip(r)
+}
+
+// config is how a worker reaches the API server. A token comes from tokens.
+func (t target) config(tokens *tokenSource) *rest.Config {
+	c := &rest.Config{
+		Host: t.Host, APIPath: t.APIPath, TLSClientConfig: t.TLS, UserAgent: t.UserAgent, Impersonate: t.Impersonate,
+		DisableCompression: t.Plain, QPS: -1,
+	}
+	if t.Token != "" {
+		tokens.set(t.Token)
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{tokens, next} })
+	}
+	return c
+}

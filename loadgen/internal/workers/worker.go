@@ -1,0 +1,181 @@
+package workers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+)
+
+// Worker is one worker.
+type Worker struct {
+	// Coordinator is its address, HOST:PORT.
+	Coordinator string
+	// CAFile and TokenFile are those that the coordinator wrote.
+	CAFile, TokenFile string
+	// Index of the worker, from 0.
+	Index int
+	// Build must be the coordinator's.
+	Build string
+	// Within bounds the time until the coordinator is reached; 0 is five minutes.
+	Within time.Duration
+	// Step is told what is done, in a line each.
+	Step func(format string, args ...any)
+
+	now func() time.Time // for tests; nil: the clock
+}
+
+const (
+	// dialAgain is the pause between attempts to reach the coordinator.
+	dialAgain  = time.Second
+	dialWithin = 10 * time.Second
+	// coordinatorLostAfter is how long the coordinator may be silent: it gives a sign of life each second.
+	coordinatorLostAfter = 15 * time.Second
+)
+
+// Work joins the coordinator and does this worker's share until the run has ended. Bad arguments and refusals are usage
+// errors; a coordinator that is not reached or goes away is one of the environment.
+func (w Worker) Work(ctx context.Context) error {
+	if w.Within == 0 {
+		w.Within = defaultWithin
+	}
+	if w.now == nil {
+		w.now = time.Now
+	}
+	if w.Index < 0 {
+		return exitcode.Usagef("--index %d: indexes begin at 0", w.Index)
+	}
+	if _, _, err := net.SplitHostPort(w.Coordinator); err != nil {
+		return exitcode.Usagef("--coordinator %q is not HOST:PORT", w.Coordinator)
+	}
+	ca, err := userfile.Read(w.CAFile, userfile.Text)
+	if err != nil {
+		return exitcode.Usagef("--ca %s: %w (take the file that the coordinator wrote)", w.CAFile, err)
+	}
+	config, err := clientTLS(ca)
+	if err != nil {
+		return exitcode.Usagef("--ca %s: %w (take the file that the coordinator wrote)", w.CAFile, err)
+	}
+	token, err := userfile.Read(w.TokenFile, userfile.Text)
+	if err != nil {
+		return exitcode.Usagef("--token %s: %w (take the file that the coordinator wrote)", w.TokenFile, err)
+	}
+	l, err := w.reach(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer l.conn.Close()
+	// A context that ends must not wait for the next message.
+	defer context.AfterFunc(ctx, func() { _ = l.conn.Close() })()
+	err = w.join(ctx, l, strings.TrimSpace(string(token)))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// reach connects to the coordinator, again and again until the time is over.
+func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
+	until := time.Now().Add(w.Within)
+	told := false
+	for {
+		attempt, cancel := context.WithTimeout(ctx, dialWithin)
+		conn, err := (&tls.Dialer{Config: config}).DialContext(attempt, "tcp", w.Coordinator)
+		cancel()
+		if err == nil {
+			return newLink(conn), nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if stranger := new(x509.UnknownAuthorityError); errors.As(err, stranger) || errors.As(err, new(x509.HostnameError)) {
+			return nil, exitcode.Usagef("what answers at %s is not the coordinator of --ca %s (is the file of an earlier run?)", w.Coordinator, w.CAFile)
+		}
+		if !time.Now().Add(dialAgain).Before(until) {
+			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (does the run go on, and can this machine reach that address?)",
+				w.Coordinator, w.Within, cause(err))
+		}
+		if !told {
+			told = true
+			w.Step("the coordinator at %s is not reached: %v; trying until %s", w.Coordinator, cause(err), until.Format(time.TimeOnly))
+		}
+		if !apiclient.Pause(ctx, dialAgain) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// cause is an error of the network without the addresses.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// join introduces the worker, waits for its share and does it.
+func (w Worker) join(ctx context.Context, l *link, token string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	name := fmt.Sprintf("%s/%d", host, os.Getpid())
+	if err := l.send(message{Hello: &hello{Protocol: protocolVersion, Build: w.Build, Token: token, Index: w.Index, Name: name}}); err != nil {
+		return w.lost(err)
+	}
+	alive, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // ends with the connection at the latest
+		for apiclient.Pause(alive, aliveEvery) && l.send(message{}) == nil {
+		}
+	}()
+	for {
+		m, err := l.receive(largestMessage, coordinatorLostAfter)
+		switch {
+		case err != nil:
+			return w.lost(err)
+		case m.Refused != "":
+			return exitcode.Usagef("worker %d was refused by %s: %s", w.Index, w.Coordinator, m.Refused)
+		case m.Welcome != nil:
+			w.Step("joined %s as worker %d of %d", w.Coordinator, w.Index, m.Welcome.Share.Of)
+			return w.serve(ctx, l, *m.Welcome)
+		}
+	}
+}
+
+// lost says that the coordinator is gone.
+func (w Worker) lost(err error) error {
+	switch {
+	case isTimeout(err):
+		err = fmt.Errorf("nothing came from it for %v", coordinatorLostAfter)
+	case errors.Is(err, io.EOF):
+		err = errors.New("it closed the connection")
+	}
+	return exitcode.Environmentf("the coordinator at %s is gone: %w; its run has ended, and load has stopped", w.Coordinator, err)
+}
+
+// serve makes the loads and obeys the coordinator.
+func (w Worker) serve(ctx context.Context, l *link, in welcome) error {
+	s, err := newSession(l, in, w.now)
+	if err != nil {
+		_ = l.send(message{Reply: &reply{Error: err.Error()}}) // it notices the end
+		return err
+	}
+	err = s.run(ctx)
+	if err != nil {
+		return w.lost(err)
+	}
+	w.Step("the run has ended")
+	return nil
+}
