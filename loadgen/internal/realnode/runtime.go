@@ -103,9 +103,6 @@ const cgroups = "/sys/fs/cgroup"
 
 // removeCgroups removes the control groups of containers whose processes were killed: their runtime had no time to.
 func removeCgroups(ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
 	var found []string
 	err := filepath.WalkDir(cgroups, func(path string, d fs.DirEntry, err error) error {
 		switch {
