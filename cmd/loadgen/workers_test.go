@@ -59,7 +59,8 @@ func TestRunWithWorkers(t *testing.T) {
 			t.Errorf("worker %+v", w)
 		}
 	}
-	if watches := m.Phases[0].Watches[0]; watches.Open != 20 || watches.Expected != 20*m.Phases[0].Changes[0].Acknowledged {
+	// The first writes are not owed by watches that are opened after them.
+	if watches := m.Phases[0].Watches[0]; watches.Open != 20 || watches.Delivered < 20*30 || watches.Delivered != watches.Expected {
 		t.Errorf("watches %+v of %+v", watches, m.Phases[0].Changes)
 	}
 	awaitNoProcess(t, dir, 10*time.Second)
