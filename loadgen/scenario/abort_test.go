@@ -59,7 +59,7 @@ func TestConditionOfAFlagIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"expr=max(up)":           "--abort-on: expr max(up) has no bound (add max: or min:)",
 		"gate=x":                 `--abort-on: gate: no gate "x" (there are none)`,
-		"throttled=20%,over=b":   `--abort-on: over[0]: no phase "b" (phases: a)`,
+		"throttled=20%,over=b":   `--abort-on: over.0: no phase "b" (phases: a)`,
 		"alert=X,max=1":          "--abort-on: alert X has a bound of its own",
 		"limit=throttled,min=1%": "--abort-on: min: a limit has an upper bound (write max:)",
 	} {

@@ -157,7 +157,7 @@ func (s *Scenario) Arrivals(l PlacedLoad) (int64, bool) {
 	if p == nil {
 		return 0, false
 	}
-	n := p.Due(length)
+	n := p.Due(length - 1) // what is due at the end comes too late
 	if b := l.Batch(); l.Kind == "objects" && b.Has() {
 		if all, err := s.Expand(PlacedBatch{Batch: b, Name: l.Name, Path: l.Path}); err == nil {
 			n = min(n, int64(all.Len()))

@@ -90,11 +90,15 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx, cancel := context.WithCancel(context.Background())
 		ls.mu.Lock()
-		p.stop, p.done = cancel, make(chan struct{})
-		if ls.halted {
-			cancel()
+		halted := ls.halted
+		if !halted {
+			p.stop, p.done = cancel, make(chan struct{})
 		}
 		ls.mu.Unlock()
+		if halted {
+			cancel()
+			continue
+		}
 		go func() {
 			defer close(p.done)
 			if err := p.load.Run(ctx); err != nil && ctx.Err() == nil {
