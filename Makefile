@@ -26,7 +26,7 @@ help: ## List the targets
 build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 
 loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
-	go build -ldflags '-s -w -X $(STAMP)' -o $(BIN)/loadgen ./cmd/loadgen
+	go build -ldflags '-s -w $(STAMP)' -o $(BIN)/loadgen ./cmd/loadgen
 
 controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
 	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
