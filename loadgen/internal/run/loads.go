@@ -88,15 +88,8 @@ func (ls *loads) of(phase string) []*placed {
 // their phase. Watches outlive their writers: changes are stopped first.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
-		ctx, cancel := context.WithCancel(context.Background())
-		ls.mu.Lock()
-		halted := ls.halted
-		if !halted {
-			p.stop, p.done = cancel, make(chan struct{})
-		}
-		ls.mu.Unlock()
-		if halted {
-			cancel()
+		ctx := ls.begin(p)
+		if ctx == nil {
 			continue
 		}
 		go func() {
@@ -112,6 +105,18 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 		defer ls.mu.Unlock()
 		return ls.failed
 	}
+}
+
+// begin gives a load the context that it runs in; nil once all loads are halted.
+func (ls *loads) begin(p *placed) context.Context {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.halted {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop, p.done = cancel, make(chan struct{})
+	return ctx
 }
 
 // halt lets no load send anything more, and returns at once: what is in flight is waited for when the loads are stopped.
