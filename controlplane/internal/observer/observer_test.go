@@ -50,7 +50,7 @@ func TestStart(t *testing.T) {
 	if w.URL() != "http://127.0.0.1:1234" {
 		t.Errorf("it is at %s", w.URL())
 	}
-	if got := said(t, o); !strings.Contains(got, " observe --cluster the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
+	if got := said(t, o); !strings.Contains(got, " observe --dir the-plane --listen 127.0.0.1:0 --output json --observe-public\n") {
 		t.Errorf("it was started as %s", got)
 	}
 	w.Stop()
