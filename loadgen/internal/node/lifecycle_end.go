@@ -202,14 +202,6 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 		l.count(lifeStopTimedOut)
 		stops, code = grace, killed
 	}
-	l.become(stopping)
-	if l.p.counted && k.plan.everyRequest() {
-		k.write(l.life, func() { k.writeStopping(l.life, l.p, spec.Generation) })
-	}
-	if finished(spec.Status.Phase) {
-		k.write(l.life, func() { k.remove(l.life, l.p, 0) })
-		return
-	}
 	stop := func() {
 		k.write(l.life, func() {
 			k.mu.Lock()
@@ -224,11 +216,20 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 			k.terminate(l.life, l.p, spec, status, 0)
 		})
 	}
-	if stops <= 0 {
-		stop()
-		return
+	over := finished(spec.Status.Phase)
+	if !over && stops > 0 {
+		l.timers[timerKey{-1, ends}] = l.life.after(stops, stop)
 	}
-	l.timers[timerKey{-1, ends}] = l.life.after(stops, stop)
+	l.become(stopping)
+	if l.p.counted && k.plan.everyRequest() {
+		k.write(l.life, func() { k.writeStopping(l.life, l.p, spec.Generation) })
+	}
+	switch {
+	case over:
+		k.write(l.life, func() { k.remove(l.life, l.p, 0) })
+	case stops <= 0:
+		stop()
+	}
 }
 
 // graceOf is the time that a pod has to end.
