@@ -88,7 +88,7 @@ func listed(name string, s *scenario.Scenario) listedScenario {
 // facts are a scenario's size in a line.
 func (l listedScenario) facts() string {
 	length := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
-	facts := []string{strings.TrimSuffix(length.String(), "0s")}
+	facts := []string{scenario.Duration(length).String()}
 	if l.ByCondition {
 		facts[0] = "at most " + facts[0]
 	}
@@ -114,7 +114,11 @@ func printScenarios(w io.Writer, all []listedScenario, columns int) error {
 	}
 	var b strings.Builder
 	for _, l := range all {
-		fmt.Fprintf(&b, "%-*s  %s\n", name, l.Name, l.facts())
+		first := l.Name
+		for _, line := range wrapped(l.facts(), max(columns, 80)-name-2) {
+			fmt.Fprintf(&b, "%-*s  %s\n", name, first, line)
+			first = ""
+		}
 		for _, line := range wrapped(l.Description, max(columns, 40)-4) {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
