@@ -9,6 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/report/panel"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/timeline"
@@ -39,6 +40,9 @@ func IsComparison(dir string) bool { return rundir.IsComparison(dir) }
 func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 	return compare.Compare(ctx, dir)
 }
+
+// Wrap breaks words into lines of at most width characters, as reports do.
+func Wrap(text string, width int) []string { return chart.Wrap(text, width) }
 
 // Charts returns the charts of the report of the run in dir.
 func Charts(ctx context.Context, dir string) ([]Chart, error) { return judge.Pictures(ctx, dir) }

@@ -120,7 +120,7 @@ func completeSet(args []string, typed string) []string {
 	return offered
 }
 
-// children are the names below a field: of a sequence those of its items, else their numbers.
+// children returns the names of the fields of a mapping, or of the items of a sequence; an item without a name has its number.
 func children(of *yaml.Node) (names []string) {
 	switch of.Kind {
 	case yaml.MappingNode:
@@ -139,7 +139,7 @@ func children(of *yaml.Node) (names []string) {
 	return names
 }
 
-// child is what stands below a field under a name, nil if nothing does.
+// child returns the field of a name in a mapping, or the item of a name or number in a sequence; nil without one.
 func child(of *yaml.Node, name string) *yaml.Node {
 	switch of.Kind {
 	case yaml.MappingNode:

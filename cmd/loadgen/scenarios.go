@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -115,33 +114,14 @@ func printScenarios(w io.Writer, all []listedScenario, columns int) error {
 	var b strings.Builder
 	for _, l := range all {
 		first := l.Name
-		for _, line := range wrapped(l.facts(), max(columns, 80)-name-2) {
+		for _, line := range loadgen.Wrap(l.facts(), max(columns, 80)-name-2) {
 			fmt.Fprintf(&b, "%-*s  %s\n", name, first, line)
 			first = ""
 		}
-		for _, line := range wrapped(l.Description, max(columns, 40)-4) {
+		for _, line := range loadgen.Wrap(l.Description, max(columns, 40)-4) {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// wrapped breaks a text into lines of so many columns; a longer word has a line of its own.
-func wrapped(text string, columns int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
-			lines, line = append(lines, line), word
-		default:
-			line += " " + word
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }

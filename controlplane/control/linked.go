@@ -27,7 +27,7 @@ var Linked = sync.OnceValue(func() Release {
 // builtFrom stands before the revision in what a program says of itself.
 const builtFrom = ", built from "
 
-// Describe is what the controlplane program says of itself: "with Kubernetes v1.37.1 and etcd 3.7.0, built from 0123456789ab".
+// Describe returns the text that the controlplane program prints for --version after its own: "with Kubernetes v1.37.1 and etcd 3.7.0, built from 0123456789ab".
 func Describe(r Release, revision string) string {
 	text := "with " + r.String()
 	if revision != "" {

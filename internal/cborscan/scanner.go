@@ -34,7 +34,7 @@ type Scanner struct {
 	skip   uint64  // bytes of a string to come that is read over
 	need   uint64  // bytes of a string to come that is given
 	key    bool    // it is a key
-	// partial is what came of it before this piece.
+	// partial holds the bytes of the string that earlier pieces brought.
 	partial []byte
 	text    []byte // of the token
 }

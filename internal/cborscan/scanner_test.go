@@ -26,7 +26,7 @@ func wanted(key string) want {
 	return nothing
 }
 
-// reduced is what is wanted of an object.
+// reduced holds the fields of an object that the test reads.
 func reduced(object map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range object {

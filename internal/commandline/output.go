@@ -34,7 +34,7 @@ func AddOutput(c *cobra.Command, others ...string) *Output {
 
 func (o *Output) String() string { return o.form }
 
-// Type is what usage_test knows the flag by.
+// Type names the kind of value, as pflag asks for it.
 func (o *Output) Type() string { return "form" }
 
 // Set takes a form by its name.

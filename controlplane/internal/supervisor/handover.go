@@ -16,12 +16,12 @@ import (
 // scheduler or controller manager (spec.preferredHolder). The holder renews it no more (client-go, tryCoordinatedRenew) and
 // exits once its renew deadline has passed, for its kubelet to start it again: a handover.
 
-// leaseMarked is what an API server writes when it marks the Lease of a kind, leaseLost what a holder writes as it exits, but for
-// capital letters.
+// leaseMarked returns the start of the line that an API server logs when it marks the Lease of a kind.
 func leaseMarked(kind string) string {
 	return "Lease " + metav1.NamespaceSystem + "/" + kind + " holder changed from "
 }
 
+// leaseLost is the line that a holder logs as it exits, in lower case.
 const leaseLost = "leaderelection lost"
 
 // handoverWithin bounds the time from the last mark to the exit: a renew deadline of 10 s by default.

@@ -12,14 +12,18 @@ import (
 // alertProfile adds a gate for each alert that fails a run of kube-burner, and a figure for the others. An alert fires
 // if its expression has a series at any time of a job (pkg/alerting/alert_manager.go).
 func (b *burner) alertProfile(file string, root *yaml.Node) {
+	b.profile(file, root, "alert profile", b.alert)
+}
+
+// profile gives each entry of a profile, which is a list, to carry over.
+func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
-		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no alert profile: it is no list")
+		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no %s: it is no list", kind)
 		return
 	}
 	for i, n := range root.Content {
-		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
-		b.alert(f, b.item())
+		carry(src.fieldsOf(n, fmt.Sprintf("[%d]", i)), b.item())
 	}
 	b.src.errs = append(b.src.errs, src.errs...)
 }
@@ -101,40 +105,34 @@ func (b *burner) promQL(text string) (expr, why string) {
 
 // metricProfile adds a figure for each metric of a profile.
 func (b *burner) metricProfile(file string, root *yaml.Node) {
-	src := &source{file: file}
-	if root.Kind != yaml.SequenceNode {
-		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no metrics profile: it is no list")
-		return
+	b.profile(file, root, "metrics profile", b.metric)
+}
+
+func (b *burner) metric(f *fields, item *item) {
+	name := f.text("metricName", "")
+	expr, why := b.promQL(f.text("query", ""))
+	m := newMapping()
+	m.set("name", unique(name, b.gateSet))
+	instant := f.flag("instant", false)
+	if why == "" {
+		value := fmt.Sprintf("max(%s)", expr)
+		if !instant {
+			value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
+		}
+		m.set("expr", value)
+		why = b.refused(m)
 	}
-	for i, n := range root.Content {
-		f := src.fieldsOf(n, fmt.Sprintf("[%d]", i))
-		name := f.text("metricName", "")
-		expr, why := b.promQL(f.text("query", ""))
-		item := b.item()
-		m := newMapping()
-		m.set("name", unique(name, b.gateSet))
-		instant := f.flag("instant", false)
-		if why == "" {
-			value := fmt.Sprintf("max(%s)", expr)
-			if !instant {
-				value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
-			}
-			m.set("expr", value)
-			why = b.refused(m)
-		}
-		switch {
-		case why != "":
-			item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
-		case instant && f.flag("captureStart", false):
-			item.remark(nil, f.at("captureStart"), "the figure %s is of the end of a phase; its value at the start is in the archive alone", name)
-			fallthrough
-		default:
-			b.compare = append(b.compare, m)
-		}
-		f.ignore("captureStart")
-		for _, key := range f.unread() {
-			item.remark(nil, f.at(key), "kube-burner has no such field")
-		}
+	switch {
+	case why != "":
+		item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
+	case instant && f.flag("captureStart", false):
+		item.remark(nil, f.at("captureStart"), "the figure %s is of the end of a phase; its value at the start is in the archive alone", name)
+		fallthrough
+	default:
+		b.compare = append(b.compare, m)
 	}
-	b.src.errs = append(b.src.errs, src.errs...)
+	f.ignore("captureStart")
+	for _, key := range f.unread() {
+		item.remark(nil, f.at(key), "kube-burner has no such field")
+	}
 }

@@ -3,9 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 const (
@@ -48,7 +48,7 @@ type ServiceAccounts struct {
 // accountToken is the token of one account.
 type accountToken struct {
 	made  sync.Mutex // held while the first one is made
-	value atomic.Pointer[string]
+	value apiclient.Token
 	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
 }
 
@@ -89,13 +89,13 @@ func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, e
 	s.mu.Unlock()
 	t.made.Lock()
 	defer t.made.Unlock()
-	if t.value.Load() == nil {
+	if !t.value.Known() {
 		if err := s.create(ctx, node, t); err != nil {
 			return nil, err
 		}
 	}
 	c := rest.CopyConfig(s.base)
-	c.WrapTransport = func(rt http.RoundTripper) http.RoundTripper { return bearer{t, rt} }
+	c.WrapTransport = t.value.Wrap
 	return c, nil
 }
 
@@ -123,7 +123,7 @@ func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToke
 	if err != nil {
 		return fmt.Errorf("create token of serviceaccount %s/%s: %w", s.namespace, name, err)
 	}
-	t.value.Store(&answer.Status.Token)
+	t.value.Set(answer.Status.Token)
 	s.plan(t, asked.Add(max(answer.Status.ExpirationTimestamp.Sub(asked)*8/10, accountRetry)))
 	return nil
 }
@@ -174,7 +174,7 @@ func (s *ServiceAccounts) renewDue(ctx context.Context) {
 	s.next = time.Time{}
 	for name, t := range s.tokens {
 		switch {
-		case t.value.Load() == nil:
+		case !t.value.Known():
 		case !t.due.After(now):
 			due[name] = t
 		case s.next.IsZero() || t.due.Before(s.next):
@@ -190,16 +190,4 @@ func (s *ServiceAccounts) renewDue(ctx context.Context) {
 			s.plan(t, time.Now().Add(accountRetry)) // there is still a fifth of the token's life left
 		}
 	}
-}
-
-// bearer sends an account's newest token.
-type bearer struct {
-	token *accountToken
-	next  http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+*b.token.value.Load())
-	return b.next.RoundTrip(r)
 }

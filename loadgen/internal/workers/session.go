@@ -26,7 +26,7 @@ type session struct {
 	link     *link
 	now      func() time.Time
 	clock    atomic.Pointer[clock]
-	tokens   tokenSource
+	token    apiclient.Token
 	loads    map[string]load.Load
 	order    []string
 	registry *prometheus.Registry // of the loads
@@ -62,7 +62,7 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s.samples = samples.Sending(func(slot samples.Slot) error { return l.send(message{Slot: &slot}) }, s.coordinatorNow)
 	t := in.Target
 	made, err := kind.MakeSome(told, load.Target{
-		Config: t.config(&s.tokens), Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
+		Config: t.config(&s.token), Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
 		Tolerations: t.Tolerations, Seed: t.Seed, Registerer: s.registry, Samples: s.samples, Stalls: s.self.Stalls(),
 		Share: in.Share, Acknowledged: s.acknowledged,
 	}, "", kind.Divides)
@@ -181,7 +181,7 @@ func (s *session) run(parent context.Context) error {
 		case m.Clock != nil:
 			s.clock.Store(m.Clock)
 		case m.Token != "":
-			s.tokens.set(m.Token)
+			s.token.Set(m.Token)
 		case m.Acks != nil:
 			s.learn(m.Acks)
 		case m.Call != nil && m.Call.Verb == verbEnd:

@@ -3,14 +3,13 @@ package workers
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
@@ -68,32 +67,15 @@ func tokenOf(c *rest.Config) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// tokenSource is a token that is renewed.
-type tokenSource struct{ now atomic.Pointer[string] }
-
-func (s *tokenSource) set(token string) { s.now.Store(&token) }
-
-// bearer puts the token on requests.
-type bearer struct {
-	source *tokenSource
-	next   http.RoundTripper
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+*b.source.now.Load())
-	return b.next.RoundTrip(r)
-}
-
-// config is how a worker reaches the API server. A token comes from tokens.
-func (t target) config(tokens *tokenSource) *rest.Config {
+// config is how a worker reaches the API server. A token is put on requests by token.
+func (t target) config(token *apiclient.Token) *rest.Config {
 	c := &rest.Config{
 		Host: t.Host, APIPath: t.APIPath, TLSClientConfig: t.TLS, UserAgent: t.UserAgent, Impersonate: t.Impersonate,
 		DisableCompression: t.Plain, QPS: -1,
 	}
 	if t.Token != "" {
-		tokens.set(t.Token)
-		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bearer{tokens, next} })
+		token.Set(t.Token)
+		c.Wrap(token.Wrap)
 	}
 	return c
 }

@@ -1,0 +1,29 @@
+package apiclient
+
+import (
+	"net/http"
+	"sync/atomic"
+)
+
+// Token is a bearer token that is renewed while requests are sent with it.
+type Token struct{ newest atomic.Pointer[string] }
+
+// Set makes a token the newest.
+func (t *Token) Set(token string) { t.newest.Store(&token) }
+
+// Known reports whether there is a token yet.
+func (t *Token) Known() bool { return t.newest.Load() != nil }
+
+// Wrap puts the newest token on the requests that next sends.
+func (t *Token) Wrap(next http.RoundTripper) http.RoundTripper { return bearer{t, next} }
+
+type bearer struct {
+	token *Token
+	next  http.RoundTripper
+}
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+*b.token.newest.Load())
+	return b.next.RoundTrip(r)
+}
