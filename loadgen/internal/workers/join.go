@@ -1,0 +1,181 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func (f *Fleet) accept() {
+	for {
+		conn, err := f.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		f.serving.Go(func() { f.serve(newLink(conn)) })
+	}
+}
+
+const helloWithin = 10 * time.Second
+
+// serve talks to a peer until it is gone.
+func (f *Fleet) serve(l *link) {
+	defer l.conn.Close()
+	f.mu.Lock()
+	f.peers[l] = true
+	ending := f.ending
+	f.mu.Unlock()
+	if ending {
+		return
+	}
+	first, err := l.receive(largestHello, helloWithin)
+	f.mu.Lock()
+	delete(f.peers, l)
+	f.mu.Unlock()
+	if err != nil || first.Hello == nil {
+		return // no worker: a port scan, or a worker with another authority
+	}
+	m, refusal := f.admit(l, *first.Hello)
+	if refusal != "" {
+		_ = l.send(message{Refused: refusal}) // it may be gone
+		f.refuse(fmt.Sprintf("worker %d (%s at %s)", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr()), refusal)
+		return
+	}
+	m.serve()
+}
+
+// admit makes a member of a worker, or says why not.
+func (f *Fleet) admit(l *link, h hello) (*member, string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.members)
+	switch {
+	case !f.secrets.holds(h.Token):
+		return nil, "the token is not that of this run (take the token file that the coordinator wrote for it)"
+	case h.Protocol != protocolVersion:
+		return nil, fmt.Sprintf("the worker speaks version %d of the protocol, the coordinator version %d (use the same build of loadgen)", h.Protocol, protocolVersion)
+	case h.Build != f.build:
+		return nil, fmt.Sprintf("the worker is loadgen %s, the coordinator %s (use the same build)", h.Build, f.build)
+	case h.Index < 0 || h.Index >= n:
+		return nil, fmt.Sprintf("there is no worker %d: the run has %d, from 0 to %d", h.Index, n, n-1)
+	case f.members[h.Index] != nil:
+		return nil, fmt.Sprintf("worker %d has joined already (%s): one that starts again would repeat what was sent", h.Index, f.members[h.Index].name)
+	case f.ending || f.failed != nil:
+		return nil, "the run is over"
+	}
+	m := newMember(f, l, h)
+	f.members[h.Index] = m
+	f.notify()
+	return m, ""
+}
+
+// notify wakes who waits for members. The caller holds mu.
+func (f *Fleet) notify() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// refuse tells of a refusal, once each.
+func (f *Fleet) refuse(who, why string) {
+	f.mu.Lock()
+	f.last = who + " was refused: " + why
+	told := f.refused[who+why]
+	f.refused[who+why] = true
+	f.mu.Unlock()
+	if !told {
+		f.step("%s was refused: %s", who, why)
+	}
+}
+
+// fail ends the run for the first reason that there is.
+func (f *Fleet) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failed == nil && !f.ending {
+		f.failed = err
+		close(f.failing)
+	}
+}
+
+// Join waits until all workers are there, gives them their shares of the scenario's loads, and compares clocks.
+func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
+	if f == nil {
+		return nil
+	}
+	if err := f.awaitMembers(ctx); err != nil {
+		return err
+	}
+	to, err := targetOf(t)
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	text, err := s.Resolved()
+	if err != nil {
+		return err
+	}
+	w := welcome{Scenario: text, Files: s.Bundle(), Target: to}
+	t.Samples.Merge(len(f.members))
+	f.mu.Lock()
+	f.scenario, f.samples = s, t.Samples
+	for _, l := range s.Loads() {
+		if r := newRemote(f, l); r != nil {
+			f.loads[l.Name] = r
+		}
+	}
+	f.mu.Unlock()
+	err = f.each(func(m *member) error {
+		w := w
+		w.Share = load.Share{Index: m.index, Of: len(f.members), Run: id}
+		return m.welcome(ctx, w)
+	})
+	if err == nil {
+		err = f.each(func(m *member) error { return m.compareClock(ctx) })
+	}
+	if err != nil {
+		return exitcode.EnvironmentError(err)
+	}
+	f.serving.Go(func() { f.renewToken(t) })
+	f.step("%d workers joined; their clocks are known to %v", len(f.members), f.uncertainty().Round(time.Microsecond))
+	return nil
+}
+
+func (f *Fleet) awaitMembers(ctx context.Context) error {
+	deadline := time.NewTimer(f.options.Within)
+	defer deadline.Stop()
+	for {
+		f.mu.Lock()
+		missing, changed, last := f.missing(), f.changed, f.last
+		f.mu.Unlock()
+		if len(missing) == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-f.failing:
+			return f.Failed()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-deadline.C:
+			if last != "" {
+				last = "; " + last
+			}
+			return exitcode.Environmentf("workers %s of %d did not join at %s within %v%s (can they reach that address, and do they run?)",
+				strings.Join(missing, ", "), f.options.Count, f.Address(), f.options.Within, last)
+		}
+	}
+}
+
+// missing are the indexes of workers that have not joined. The caller holds mu.
+func (f *Fleet) missing() (all []string) {
+	for i, m := range f.members {
+		if m == nil {
+			all = append(all, fmt.Sprint(i))
+		}
+	}
+	return all
+}
