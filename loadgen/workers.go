@@ -5,6 +5,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/internal/workers/job"
 )
 
 type (
@@ -14,9 +15,18 @@ type (
 	WorkerStarter = workers.Starter
 	// LocalWorkers starts workers as processes of this machine.
 	LocalWorkers = workers.Local
+	// JobWorkers starts workers as pods of a Job in a cluster.
+	JobWorkers = job.Starter
+	// JobOptions say how workers run in a cluster.
+	JobOptions = job.Options
+	// WorkerManifests are the objects of workers that somebody else makes.
+	WorkerManifests = job.Manifests
 	// Worker is one of several generators of a run.
 	Worker = workers.Worker
 )
+
+// DefaultWorkerResources are those of each worker of a Job.
+const DefaultWorkerResources = job.DefaultResources
 
 // Work does a worker's share of a run until the run has ended.
 func Work(ctx context.Context, w Worker) error {

@@ -88,7 +88,7 @@ scenario, 3 could not judge (no data, generator saturated, interrupted),
 		SilenceErrors: true,
 		Version:       loadgen.Version(),
 	}
-	root.AddCommand(newRun(signals), newAB(signals), newCapacity(signals), newCompare(), newBaseline(), newTrend(), newScenarios(), newSchema(), newValidate(), newImport(), newNodes(signals), newWorker(), newObserve(), newReport(), newDiagnose(), newRecord(), newQuery(), newServe(), newExport(), newGate(), newAlerts(), newCleanup(), newVersion(), commandline.ManCommand())
+	root.AddCommand(newRun(signals), newAB(signals), newCapacity(signals), newCompare(), newBaseline(), newTrend(), newScenarios(), newSchema(), newValidate(), newImport(), newNodes(signals), newWorker(), newWorkers(), newObserve(), newReport(), newDiagnose(), newRecord(), newQuery(), newServe(), newExport(), newGate(), newAlerts(), newCleanup(), newVersion(), commandline.ManCommand())
 	// An empty --summary or --junit writes no file.
 	commandline.Strict(root, loadgen.Usage, "summary", "junit")
 	completeValues(root)

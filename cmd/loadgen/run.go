@@ -64,8 +64,9 @@ On a cluster of yours a run holds a lock, so that no other meets it there, and
 --cleanup-job makes a Job there that outlives this machine.
 
 With --workers N the loads are divided among N generators, which join over TLS; the
-run itself scrapes, acts and judges. A worker that is lost, late or saturated makes
-the run one that could not be judged (exit 3).
+run itself scrapes, acts and judges. With --image they are the pods of a Job in your
+cluster, or in that of --workers-kubeconfig, which goes at the end. A worker that is
+lost, late or saturated makes the run one that could not be judged (exit 3).
 
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
@@ -78,6 +79,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
   loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
   loadgen run rollout-500 --kubeconfig ~/.kube/config --dry-run --max-rate 100/s
   loadgen run api-mix --kubeconfig ~/.kube/config --abort-on apiserver-latency=2s,for=10s --abort-on alert=EtcdNoLeader
+  loadgen run api-mix --kubeconfig ~/.kube/config --workers 4 --image registry.example.com/loadgen:v1
   loadgen run mine.yaml --variant all`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
@@ -87,7 +89,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			}
 			o.RemoteWrite = receiver.config
 			var err error
-			if o.Workers, err = workers.options(cmd.Flags(), nil); err != nil {
+			if o.Workers, err = workers.options(cmd.Flags(), o.Kubeconfig); err != nil {
 				return err
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,46 +21,100 @@ type workerFlags struct {
 	listen    string
 	advertise string
 	within    time.Duration
+
+	job        loadgen.JobWorkers
+	kubeconfig string
+	context    string
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.count, "workers", 0, "divide the loads among this `number` of generators")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
-	flags.StringVar(&f.listen, "workers-listen", "", "wait at this `address`, HOST:PORT, for workers that you start ('loadgen worker')")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST:PORT, at which workers reach this machine (default: that of --workers-listen)")
+	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for those of the Job")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: that of --workers-listen)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` in which all workers must have joined")
+	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
+	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
+	addJobFlags(flags, &f.job.Options)
 }
 
-// options are the workers of the run. start starts them where the flags name no other way; nil: there is none.
-func (f workerFlags) options(flags *pflag.FlagSet, start loadgen.WorkerStarter) (o loadgen.Workers, err error) {
+// addJobFlags adds those of workers in a cluster.
+func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
+	flags.StringVar(&o.Image, "image", "", "run the workers as a Job in the cluster, of this `image`, which has loadgen as its entry point")
+	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
+	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
+	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
+	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
+}
+
+// options are the workers of a run against a cluster; "": against a plane of its own.
+func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig) (o loadgen.Workers, err error) {
 	if !flags.Changed("workers") {
-		for _, name := range []string{"workers-local", "workers-listen", "workers-advertise", "workers-within"} {
+		for _, name := range f.names() {
 			if flags.Changed(name) {
 				return o, loadgen.Usage(fmt.Errorf("--%s needs --workers N", name))
 			}
 		}
 		return o, nil
 	}
-	o = loadgen.Workers{Count: f.count, Listen: f.listen, Advertise: f.advertise, Starter: start, Within: f.within}
+	o = loadgen.Workers{Count: f.count, Listen: f.listen, Advertise: f.advertise, Within: f.within}
 	switch {
 	case f.count < 1:
 		return o, loadgen.Usage(fmt.Errorf("--workers %d: at least 1", f.count))
 	case f.within <= 0:
 		return o, loadgen.Usage(fmt.Errorf("--workers-within %s: over 0", f.within))
+	case f.local && f.job.Image != "":
+		return o, loadgen.Usage(errors.New("--workers-local and --image exclude each other (leave out one of them)"))
 	case f.local:
 		o.Starter = loadgen.LocalWorkers{}
-	case f.listen != "":
-		o.Starter = nil
-	case start == nil:
-		return o, loadgen.Usage(fmt.Errorf("--workers %d: who starts them? (add --workers-local for processes of this machine, or --workers-listen HOST:PORT for workers that you start)", f.count))
+	case f.job.Image != "":
+		return f.inCluster(o, target)
+	case f.listen == "":
+		return o, loadgen.Usage(fmt.Errorf("--workers %d: who starts them? (add --workers-local for processes of this machine, --image NAME for a Job in your cluster, or --workers-listen HOST:PORT for workers that you start)", f.count))
+	}
+	for _, name := range f.jobNames() {
+		if flags.Changed(name) {
+			return o, loadgen.Usage(fmt.Errorf("--%s needs --image NAME", name))
+		}
 	}
 	return o, nil
+}
+
+// names are the flags that mean nothing without workers.
+func (f workerFlags) names() []string {
+	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within", "image"}, f.jobNames()...)
+}
+
+// jobNames are the flags that mean nothing without a Job.
+func (f workerFlags) jobNames() []string {
+	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "image-pull-secret"}
+}
+
+// inCluster are the workers of a Job.
+func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (loadgen.Workers, error) {
+	j := f.job
+	switch {
+	case f.kubeconfig != "":
+		j.Kubeconfig.Files, j.Kubeconfig.CurrentContext = f.kubeconfig, f.context
+	case f.context != "":
+		return o, loadgen.Usage(errors.New("--workers-context needs --workers-kubeconfig"))
+	case target.Files == "":
+		return o, loadgen.Usage(errors.New("--image: the Job needs a cluster with nodes that run containers (add --kubeconfig FILE, --current-cluster, or --workers-kubeconfig FILE)"))
+	default:
+		j.Kubeconfig, j.OfTarget = target, true
+	}
+	o.Starter, o.Carried = j, f.listen == ""
+	if o.Carried && f.advertise != "" {
+		return o, loadgen.Usage(errors.New("--workers-advertise needs --workers-listen"))
+	}
+	return o, loadgen.Usage(j.Check())
 }
 
 // Environment variables in place of the flags of worker, as an Indexed Job sets them.
 const (
 	coordinatorEnv = "STORMGLASS_COORDINATOR"
 	caEnv          = "STORMGLASS_CA"
+	listenEnv      = "STORMGLASS_WORKER_LISTEN"
 	tokenEnv       = "STORMGLASS_TOKEN_FILE"
 	indexEnv       = "JOB_COMPLETION_INDEX"
 )
@@ -72,9 +127,12 @@ func newWorker() *cobra.Command {
 		Long: `Do one worker's share of the loads of a run that 'loadgen run --workers N' coordinates.
 The coordinator prints the command when it waits for workers (--workers-listen).
 
-Each flag can be given by an environment variable: STORMGLASS_COORDINATOR,
-STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as an Indexed Job sets it,
-JOB_COMPLETION_INDEX.
+With --listen the worker waits at an address of its own until the coordinator comes,
+as it does to the pods of a Job, through their forwarded ports.
+
+Each flag can be given by an environment variable: STORMGLASS_COORDINATOR or
+STORMGLASS_WORKER_LISTEN, STORMGLASS_CA, STORMGLASS_TOKEN_FILE and, as an Indexed Job
+sets it, JOB_COMPLETION_INDEX.
 
 A worker ends with 0 when the run has ended, with 2 when the coordinator refuses it
 (another build, another run's token, an index that has joined already), with 4 when
@@ -97,6 +155,7 @@ would repeat what was sent, and is refused.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&w.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
+	flags.StringVar(&w.Listen, "listen", "", "wait at this `address`, HOST:PORT, for the coordinator, in place of --coordinator")
 	flags.StringVar(&w.CAFile, "ca", "", "the `file` with the authority of the coordinator's certificate")
 	flags.StringVar(&w.TokenFile, "token", "", "the `file` with the token of the run")
 	flags.IntVar(&w.Index, "index", 0, "the worker's `number`, from 0")
@@ -106,10 +165,22 @@ would repeat what was sent, and is refused.`,
 
 // workerEnvironment takes what no flag gives from the environment.
 func workerEnvironment(flags *pflag.FlagSet, w *loadgen.Worker, getenv func(string) string) error {
+	if !flags.Changed("coordinator") {
+		w.Listen = cmp.Or(w.Listen, getenv(listenEnv))
+	}
+	if !flags.Changed("listen") {
+		w.Coordinator = cmp.Or(w.Coordinator, getenv(coordinatorEnv))
+	}
+	switch {
+	case w.Coordinator == "" && w.Listen == "":
+		return fmt.Errorf("--coordinator or --listen is needed (or %s or %s in the environment)", coordinatorEnv, listenEnv)
+	case w.Coordinator != "" && w.Listen != "":
+		return errors.New("--coordinator and --listen exclude each other (leave out one of them)")
+	}
 	for _, v := range []struct {
 		to        *string
 		flag, env string
-	}{{&w.Coordinator, "coordinator", coordinatorEnv}, {&w.CAFile, "ca", caEnv}, {&w.TokenFile, "token", tokenEnv}} {
+	}{{&w.CAFile, "ca", caEnv}, {&w.TokenFile, "token", tokenEnv}} {
 		if *v.to = cmp.Or(*v.to, getenv(v.env)); *v.to == "" {
 			return fmt.Errorf("--%s is needed (or %s in the environment)", v.flag, v.env)
 		}
@@ -127,4 +198,46 @@ func workerEnvironment(flags *pflag.FlagSet, w *loadgen.Worker, getenv func(stri
 	}
 	w.Index = index
 	return nil
+}
+
+func newWorkers() *cobra.Command {
+	cmd := &cobra.Command{Use: "workers", Short: "Make the workers of runs by hand"}
+	cmd.AddCommand(newWorkersRender())
+	return cmd
+}
+
+func newWorkersRender() *cobra.Command {
+	var m loadgen.WorkerManifests
+	cmd := &cobra.Command{
+		Use:   "render",
+		Short: "Print manifests of workers for kubectl apply",
+		Long: `Print manifests for kubectl apply: an Indexed Job of workers, their ServiceAccount, which
+has no permissions and no token, and unless --namespace names one a namespace that enforces
+the profile "restricted" of Pod Security. 'loadgen run --workers N --image NAME' makes the
+same itself.
+
+The pods wait for a Secret stormglass-workers with the credentials of the run, which it
+writes to its directory when it starts:
+
+  loadgen run NAME --workers 4 --workers-listen 0.0.0.0:7443 --out runs/x
+  kubectl -n stormglass-workers create secret generic stormglass-workers \
+    --from-file=runs/x/workers/ca.pem --from-file=runs/x/workers/token`,
+		Example: `  loadgen workers render --workers 4 --image registry.example.com/loadgen:v1 --coordinator 10.0.0.5:7443 | kubectl apply -f -`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := m.Check(); err != nil {
+				return loadgen.Usage(err)
+			}
+			text, err := m.YAML()
+			if err == nil {
+				_, err = cmd.OutOrStdout().Write(text)
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&m.Count, "workers", 1, "`number` of workers")
+	flags.StringVar(&m.Coordinator, "coordinator", "", "the coordinator's `address`, HOST:PORT")
+	addJobFlags(flags, &m.Options)
+	return cmd
 }

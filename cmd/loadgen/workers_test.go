@@ -110,6 +110,19 @@ func TestWorkerFlags(t *testing.T) {
 		"--workers=2 --workers-local":            "",
 		"--workers=2 --workers-listen=[::]:7443": "",
 		"":                                       "",
+
+		"--image=loadgen:v1":                                                                    "--image needs --workers N",
+		"--workers=2 --workers-local --image=loadgen:v1":                                        "exclude each other",
+		"--workers=2 --workers-local --workers-namespace=x":                                     "--workers-namespace needs --image",
+		"--workers=2 --image=loadgen:v1":                                                        "add --kubeconfig",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f":                                 "",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-advertise=a:1":         "needs --workers-listen",
+		"--workers=2 --image=loadgen:v1 --workers-context=c":                                    "needs --workers-kubeconfig",
+		"--workers=2 --image=-x --workers-kubeconfig=f":                                         "no name of an image",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-resources=disk=1":      "no amount of cpu or memory",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-node-selector=zone":    "is no label",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --image-pull-secret=registry":    "needs --workers-namespace",
+		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f --workers-namespace=Not_A_Label": "no name of a namespace",
 	} {
 		var f workerFlags
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
@@ -117,7 +130,7 @@ func TestWorkerFlags(t *testing.T) {
 		if err := flags.Parse(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.options(flags, nil)
+		_, err := f.options(flags, loadgen.Kubeconfig{})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -128,7 +141,7 @@ func TestWorkerTakesTheEnvironmentForFlags(t *testing.T) {
 	all := map[string]string{coordinatorEnv: "10.0.0.1:7443", caEnv: "ca.pem", tokenEnv: "token", indexEnv: "3"}
 	for name, c := range map[string]struct{ without, with, want string }{
 		"all":            {},
-		"no coordinator": {without: coordinatorEnv, want: "--coordinator is needed (or STORMGLASS_COORDINATOR"},
+		"no coordinator": {without: coordinatorEnv, want: "--coordinator or --listen is needed (or STORMGLASS_COORDINATOR"},
 		"no index":       {without: indexEnv, want: "--index is needed (or JOB_COMPLETION_INDEX"},
 		"no number":      {with: "many", want: "is not a number"},
 	} {

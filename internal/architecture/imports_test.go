@@ -180,6 +180,7 @@ var making = []string{
 var layers = []string{
 	"cmd", "loadgen/testplane", "loadgen/calibrate/pairs", "loadgen",
 	"loadgen/internal/ab", "loadgen/internal/capacity", "loadgen/internal/compare", "loadgen/internal/run", "loadgen/internal/recordings", "loadgen/internal/importer", "loadgen/bench", "loadgen/calibrate", "loadgen/calibrate/diagnosis", "loadgen/calibrate/imports", "loadgen/internal/realplane",
+	"loadgen/internal/workers/job",
 	"loadgen/internal/observe", "loadgen/internal/remotewrite", "loadgen/internal/cluster", "loadgen/calibrate/runner", "loadgen/internal/trace/recording", "loadgen/internal/realnode", "loadgen/internal/realnode/container",
 	"loadgen/internal/workload", "loadgen/internal/node", "loadgen/internal/follow", "loadgen/internal/workers",
 	"loadgen/internal/load/kind", "loadgen/internal/load/podstream", "loadgen/internal/load/replay", "loadgen/internal/load/history", "loadgen/internal/load/watch", "loadgen/internal/load/object", "loadgen/internal/load/batch", "loadgen/internal/load/request", "loadgen/internal/objects", "loadgen/internal/load",
@@ -190,7 +191,7 @@ var layers = []string{
 	"loadgen/internal/archivetest", "loadgen/internal/rundir",
 	"loadgen/internal/scrapeconfig", "loadgen/internal/profile", "loadgen/internal/record/promimport", "loadgen/internal/record", "loadgen/internal/generator",
 	"loadgen/internal/timeline", "loadgen/internal/archive", "loadgen/internal/audit", "loadgen/internal/auditlog", "loadgen/internal/samples", "loadgen/internal/stall",
-	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
+	"loadgen/scenario", "loadgen/internal/condition", "loadgen/internal/manifest", "loadgen/internal/template", "loadgen/internal/trace", "loadgen/internal/latency", "loadgen/internal/load/arrival", "loadgen/result",
 	"dashboards", "alerts", "controlplane/control", "internal",
 }
 

@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,13 +12,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -29,8 +24,6 @@ const (
 	cleanupLabel = "stormglass.dev/cleanup-of"
 	// cleanupName is the name of the objects that clean up after any run.
 	cleanupName = "stormglass-cleanup"
-	// nobodyUser is an arbitrary user that is not root.
-	nobodyUser = 65532
 )
 
 // CleanupOptions say what cleans up inside a cluster.
@@ -46,20 +39,9 @@ type CleanupOptions struct {
 	owner []metav1.OwnerReference // of what is in no namespace, or in another
 }
 
-var imageForm = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`)
-
 // Check reports what is wrong with the options, by the flags that set them.
 func (o CleanupOptions) Check() error {
-	var errs []error
-	switch {
-	case o.Image == "":
-		errs = append(errs, errors.New("--image is missing (name one that has loadgen as its entry point)"))
-	case !imageForm.MatchString(o.Image):
-		errs = append(errs, fmt.Errorf("--image %q is no name of an image (write it as registry.example.com/stormglass/loadgen:v1)", o.Image))
-	}
-	if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
-		errs = append(errs, fmt.Errorf("--namespace %q is no name of a namespace (lower-case letters, digits and -, at most 63)", o.Namespace))
-	}
+	errs := []error{manifest.CheckImage(o.Image), manifest.CheckNamespace("namespace", o.Namespace)}
 	if n := len(strings.Fields(o.Schedule)); n != 0 && n != 5 && !strings.HasPrefix(o.Schedule, "@") {
 		errs = append(errs, fmt.Errorf("--schedule %q is no line of cron (five fields, as */10 * * * *)", o.Schedule))
 	}
@@ -96,7 +78,7 @@ func cleanupNeeds() []need {
 // Objects are what cleans up, in the order of their making.
 func (o CleanupOptions) Objects() []runtime.Object {
 	named := func(namespace, name string, owned bool) metav1.ObjectMeta {
-		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{managedByLabel: "stormglass"}}
+		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{ManagedByLabel: "stormglass"}}
 		if o.run != "" {
 			m.Labels[cleanupLabel] = o.run
 		}
@@ -109,28 +91,26 @@ func (o CleanupOptions) Objects() []runtime.Object {
 	if o.run != "" {
 		name = o.Namespace // unique in the cluster
 	}
-	namespace := &corev1.Namespace{TypeMeta: kindOf("v1", "Namespace"), ObjectMeta: named("", o.Namespace, false)}
-	namespace.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: cleanupName, Namespace: o.Namespace}}
 	const rbac = rbacv1.GroupName + "/v1"
 	all := []runtime.Object{
-		namespace,
-		&corev1.ServiceAccount{TypeMeta: kindOf("v1", "ServiceAccount"), ObjectMeta: named(o.Namespace, cleanupName, false)},
-		&rbacv1.ClusterRole{TypeMeta: kindOf(rbac, "ClusterRole"), ObjectMeta: named("", name, true), Rules: rules(cleanupNeeds(), "")},
-		&rbacv1.ClusterRoleBinding{TypeMeta: kindOf(rbac, "ClusterRoleBinding"), ObjectMeta: named("", name, true), Subjects: subjects,
+		manifest.Namespace(named("", o.Namespace, false)),
+		&corev1.ServiceAccount{TypeMeta: manifest.Type("v1", "ServiceAccount"), ObjectMeta: named(o.Namespace, cleanupName, false)},
+		&rbacv1.ClusterRole{TypeMeta: manifest.Type(rbac, "ClusterRole"), ObjectMeta: named("", name, true), Rules: rules(cleanupNeeds(), "")},
+		&rbacv1.ClusterRoleBinding{TypeMeta: manifest.Type(rbac, "ClusterRoleBinding"), ObjectMeta: named("", name, true), Subjects: subjects,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}},
 	}
 	for _, in := range []string{leaseNamespace, metav1.NamespaceDefault} {
 		all = append(all,
-			&rbacv1.Role{TypeMeta: kindOf(rbac, "Role"), ObjectMeta: named(in, name, true), Rules: rules(cleanupNeeds(), in)},
-			&rbacv1.RoleBinding{TypeMeta: kindOf(rbac, "RoleBinding"), ObjectMeta: named(in, name, true), Subjects: subjects,
+			&rbacv1.Role{TypeMeta: manifest.Type(rbac, "Role"), ObjectMeta: named(in, name, true), Rules: rules(cleanupNeeds(), in)},
+			&rbacv1.RoleBinding{TypeMeta: manifest.Type(rbac, "RoleBinding"), ObjectMeta: named(in, name, true), Subjects: subjects,
 				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
 	}
 	job := o.job()
 	if o.Schedule == "" {
-		return append(all, &batchv1.Job{TypeMeta: kindOf("batch/v1", "Job"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: job})
+		return append(all, &batchv1.Job{TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: job})
 	}
-	return append(all, &batchv1.CronJob{TypeMeta: kindOf("batch/v1", "CronJob"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: batchv1.CronJobSpec{
+	return append(all, &batchv1.CronJob{TypeMeta: manifest.Type("batch/v1", "CronJob"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: batchv1.CronJobSpec{
 		Schedule: o.Schedule, ConcurrencyPolicy: batchv1.ForbidConcurrent, JobTemplate: batchv1.JobTemplateSpec{Spec: job},
 		SuccessfulJobsHistoryLimit: new(int32(1)), FailedJobsHistoryLimit: new(int32(1)), StartingDeadlineSeconds: new(int64(600)),
 	}})
@@ -145,97 +125,14 @@ func (o CleanupOptions) job() batchv1.JobSpec {
 	quantity := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}
-	return batchv1.JobSpec{
-		BackoffLimit: new(int32(6)),
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			ServiceAccountName: cleanupName, RestartPolicy: corev1.RestartPolicyOnFailure,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(nobodyUser)), RunAsGroup: new(int64(nobodyUser)),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "loadgen", Image: o.Image, Args: args,
-				Env:          []corev1.EnvVar{{Name: "TMPDIR", Value: "/tmp"}},
-				Resources:    corev1.ResourceRequirements{Requests: quantity("10m", "64Mi"), Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-			Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}}},
-		}},
-	}
-}
-
-func kindOf(apiVersion, kind string) metav1.TypeMeta {
-	return metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}
+	pod := manifest.Pod(cleanupName, o.Image, "16Mi", args...)
+	pod.RestartPolicy = corev1.RestartPolicyOnFailure
+	pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: quantity("10m", "64Mi"), Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}}
+	return batchv1.JobSpec{BackoffLimit: new(int32(6)), Template: corev1.PodTemplateSpec{Spec: pod}}
 }
 
 // YAML is the objects as documents that `kubectl apply` takes.
-func (o CleanupOptions) YAML() ([]byte, error) {
-	var text bytes.Buffer
-	for i, object := range o.Objects() {
-		u, err := plainObject(object)
-		if err != nil {
-			return nil, err
-		}
-		document, err := yaml.Marshal(u.Object)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			text.WriteString("---\n")
-		}
-		text.Write(document)
-	}
-	return text.Bytes(), nil
-}
-
-// plainObject is an object without the fields that only a server fills in.
-func plainObject(object runtime.Object) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, err
-	}
-	delete(fields, "status")
-	dropNulls(fields)
-	return &unstructured.Unstructured{Object: fields}, nil
-}
-
-// dropNulls removes what is not set and would be written as null, and empty status below.
-func dropNulls(fields map[string]any) {
-	for name, value := range fields {
-		switch value := value.(type) {
-		case nil:
-			delete(fields, name)
-		case map[string]any:
-			if dropNulls(value); len(value) == 0 && (name == "metadata" || name == "status" || name == "strategy") {
-				delete(fields, name)
-			}
-		case []any:
-			for _, item := range value {
-				if under, ok := item.(map[string]any); ok {
-					dropNulls(under)
-				}
-			}
-		}
-	}
-}
-
-// cleanupResources are those of the kinds that Objects makes.
-func cleanupResources() map[string]schema.GroupVersionResource {
-	return map[string]schema.GroupVersionResource{
-		"Namespace":          corev1.SchemeGroupVersion.WithResource("namespaces"),
-		"ServiceAccount":     corev1.SchemeGroupVersion.WithResource("serviceaccounts"),
-		"ClusterRole":        rbacv1.SchemeGroupVersion.WithResource("clusterroles"),
-		"ClusterRoleBinding": rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings"),
-		"Role":               rbacv1.SchemeGroupVersion.WithResource("roles"),
-		"RoleBinding":        rbacv1.SchemeGroupVersion.WithResource("rolebindings"),
-		"Job":                batchv1.SchemeGroupVersion.WithResource("jobs"),
-		"CronJob":            batchv1.SchemeGroupVersion.WithResource("cronjobs"),
-	}
-}
+func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects()) }
 
 // MakeCleanupJob makes a Job in the cluster that waits until the run is over, and then removes what is left of it and itself.
 // Call it after Setup.
@@ -249,11 +146,11 @@ func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	t.cleanupJob = true
 	for i := range o.Objects() {
 		object := o.Objects()[i] // the owner is known after the first
-		u, err := plainObject(object)
+		u, err := manifest.Plain(object)
 		if err != nil {
 			return err
 		}
-		made, err := client.Resource(cleanupResources()[u.GetKind()]).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{})
+		made, err := client.Resource(manifest.Resource(u.GetKind())).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create %s %s of the Job that cleans up: %w", u.GetKind(), u.GetName(), err)
 		}

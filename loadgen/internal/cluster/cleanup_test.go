@@ -39,7 +39,7 @@ func named(namespace, name, runID string) metav1.ObjectMeta {
 // some of it made to look alike.
 func inhabited() *fake.Clientset {
 	lookalike := named("", "their-node", "")
-	lookalike.Labels = map[string]string{"stormglass.example/run": "r1", managedByLabel: "stormglass"}
+	lookalike.Labels = map[string]string{"stormglass.example/run": "r1", ManagedByLabel: "stormglass"}
 	lease := func(name, owner string) *coordinationv1.Lease {
 		l := &coordinationv1.Lease{ObjectMeta: named(leaseNamespace, name, "")}
 		l.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: owner, UID: types.UID("uid-" + owner)}}

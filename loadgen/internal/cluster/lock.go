@@ -85,7 +85,7 @@ func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
 	l.own = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: lockName, Labels: Labels(runID), Annotations: map[string]string{holderAnnotation: holder(o.Scenario)},
 	}}
-	l.own.Labels[managedByLabel] = "stormglass"
+	l.own.Labels[ManagedByLabel] = "stormglass"
 	seconds := int32(lockLife / time.Second)
 	l.own.Spec.HolderIdentity, l.own.Spec.LeaseDurationSeconds = &runID, &seconds
 	return l

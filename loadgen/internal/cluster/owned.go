@@ -17,8 +17,8 @@ const (
 	RunLabel = "stormglass.dev/run"
 	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
 	SimulatedTaint = "stormglass.dev/simulated"
-
-	managedByLabel = "app.kubernetes.io/managed-by"
+	// ManagedByLabel is the customary label of an object's maker.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
 // Labels of everything that a run creates, nodes included.
@@ -27,7 +27,7 @@ func Labels(runID string) map[string]string { return map[string]string{RunLabel:
 // meta is the metadata of an object made by Setup, with the customary label of its maker.
 func (t *Target) meta(name string) metav1.ObjectMeta {
 	labels := maps.Clone(t.Labels)
-	labels[managedByLabel] = "stormglass"
+	labels[ManagedByLabel] = "stormglass"
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -222,7 +223,7 @@ func (p *Preview) addObjects(t *Target, plan Plan, o PreviewOptions) {
 	}
 	if o.CleanupJob {
 		for _, object := range (CleanupOptions{Image: "image", Namespace: t.Namespace + "-cleanup", run: t.runID}).Objects() {
-			u, err := plainObject(object)
+			u, err := manifest.Plain(object)
 			if err == nil {
 				where := u.GetNamespace()
 				if where == "" {

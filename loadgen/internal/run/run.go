@@ -156,7 +156,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 	if err := r.begin(registry, started); err != nil {
 		return nil, nil, err
 	}
-	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.path, workersDir)); err != nil {
+	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.path, workersDir), r.info.ID); err != nil {
 		return nil, nil, err
 	}
 	if r.target == nil {
@@ -306,7 +306,7 @@ func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometh
 	if r.fleet == nil {
 		return nil
 	}
-	defer r.waiting("workers to join at " + r.fleet.Address())()
+	defer r.waiting("workers to join " + r.fleet.Where())()
 	if err := r.fleet.Join(ctx, r.o.Scenario, to, r.info.ID); err != nil {
 		return causeOf(ctx, err)
 	}

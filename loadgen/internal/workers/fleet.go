@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,10 +27,12 @@ type Options struct {
 	Count int
 	// Listen is the address, HOST:PORT, at which workers join; "" is a free port of 127.0.0.1.
 	Listen string
-	// Advertise is the address, HOST:PORT, at which workers reach the coordinator; "" is that of Listen.
+	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" is that of Listen.
 	Advertise string
 	// Starter starts the workers. Nil: somebody else does.
 	Starter Starter
+	// Carried says that the starter brings the workers' connections: there is no address to join at.
+	Carried bool
 	// Within bounds the time until all have joined; 0 is five minutes.
 	Within time.Duration
 }
@@ -40,8 +41,10 @@ const defaultWithin = 5 * time.Minute
 
 // Invitation is what workers need to join.
 type Invitation struct {
-	// Address of the coordinator, HOST:PORT.
+	// Address of the coordinator, HOST:PORT; empty: connections are given to Take.
 	Address string
+	// Run is the run's id.
+	Run string
 	// CAFile and TokenFile are arguments of `loadgen worker`; CA and Token are what is in them.
 	CAFile, TokenFile string
 	CA, Token         string
@@ -49,13 +52,30 @@ type Invitation struct {
 	Count int
 	// Dir takes their logs.
 	Dir string
+	// Take serves the worker at the other end of a connection until one of them ends it. joined: it was taken as a worker.
+	Take func(net.Conn) (joined bool, err error)
+	// Tell says in a line what holds up a worker, once.
+	Tell func(format string, args ...any)
+}
+
+// Started are workers that were started.
+type Started struct {
+	// Stop ends those that still run, and returns when all have ended.
+	Stop func() error
+	// API is where they reach the target's API server. Nil: where the coordinator does.
+	API *API
+}
+
+// API is how an API server is reached.
+type API struct {
+	Host string
+	CA   []byte // PEM
 }
 
 // Starter starts the workers of a run.
 type Starter interface {
-	// Start starts them. ended is told when one ends, whether in order or not. stop ends those that still run and
-	// returns when all have ended.
-	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (stop func() error, err error)
+	// Start starts them. ended is told when one ends, whether in order or not.
+	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
 }
 
 // Fleet is the workers of a run. Nil: there are none, and its methods do nothing.
@@ -63,18 +83,18 @@ type Fleet struct {
 	options  Options
 	build    string
 	secrets  *secrets
-	listener net.Listener
+	listener net.Listener // nil: connections are carried
 	step     func(format string, args ...any)
 	serving  sync.WaitGroup
-	stop     func() error // the workers that were started here
-	dir      string       // with the credentials; "": none were written
+	started  Started // of the workers that were started here
+	dir      string  // with the credentials; "": none were written
 
 	mu      sync.Mutex
 	members []*member // by index; nil: it has not joined
 	changed chan struct{}
-	peers   map[*link]bool // that have not been admitted
-	refused map[string]bool
-	last    string // the reason of the last refusal
+	peers   map[*link]bool  // that have not been admitted
+	toldOf  map[string]bool // lines
+	last    string          // of them
 	failed  error
 	failing chan struct{} // closed with failed
 	ending  bool
@@ -101,21 +121,25 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	if err != nil {
 		return nil, exitcode.Environmentf("make the workers' credentials: %w", err)
 	}
+	f := &Fleet{
+		options: o, build: build(), secrets: s, step: step, started: Started{Stop: func() error { return nil }},
+		members: make([]*member, o.Count), changed: make(chan struct{}), peers: map[*link]bool{}, toldOf: map[string]bool{}, failing: make(chan struct{}),
+		loads: map[string]*remote{}, told: map[string]bool{},
+	}
+	if o.Carried {
+		return f, nil
+	}
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, exitcode.Environmentf("listen for workers at %s: %w (name an address of this machine with a free port)", o.Listen, errors.Unwrap(err))
 	}
-	f := &Fleet{
-		options: o, build: build(), secrets: s, listener: tls.NewListener(l, s.tls), step: step, stop: func() error { return nil },
-		members: make([]*member, o.Count), changed: make(chan struct{}), peers: map[*link]bool{}, refused: map[string]bool{}, failing: make(chan struct{}),
-		loads: map[string]*remote{}, told: map[string]bool{},
-	}
+	f.listener = tls.NewListener(l, s.tls)
 	f.serving.Go(f.accept)
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir and has them started, or says how to.
-func (f *Fleet) Invite(ctx context.Context, dir string) error {
+// Invite writes the workers' credentials to dir and has them started for the run of that id, or says how to.
+func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
 		return nil
 	}
@@ -124,8 +148,9 @@ func (f *Fleet) Invite(ctx context.Context, dir string) error {
 	}
 	f.dir = dir
 	i := Invitation{
-		Address: f.Address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token"),
+		Address: f.address(), Run: run, CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token"),
 		CA: string(f.secrets.ca), Token: f.secrets.token, Count: f.options.Count, Dir: dir,
+		Take: f.takeConn, Tell: f.tell,
 	}
 	for file, text := range map[string]string{i.CAFile: i.CA, i.TokenFile: i.Token} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -137,16 +162,37 @@ func (f *Fleet) Invite(ctx context.Context, dir string) error {
 		return nil
 	}
 	f.step("starting %d workers", i.Count)
-	stop, err := f.options.Starter.Start(ctx, i, f.ended)
+	started, err := f.options.Starter.Start(ctx, i, f.ended)
 	if err != nil {
 		return exitcode.Environmentf("start %d workers: %w", i.Count, err)
 	}
-	f.stop = stop
+	f.started = started
 	return nil
 }
 
-// Address is where workers reach the coordinator, HOST:PORT.
-func (f *Fleet) Address() string { return cmp.Or(f.options.Advertise, f.listener.Addr().String()) }
+// address is where workers reach the coordinator, HOST:PORT; "" where connections are carried.
+func (f *Fleet) address() string {
+	if f.options.Carried {
+		return ""
+	}
+	own := f.listener.Addr().String()
+	if host := f.options.Advertise; host != "" {
+		if _, _, err := net.SplitHostPort(host); err == nil {
+			return host
+		}
+		_, port, _ := net.SplitHostPort(own) // it has one
+		return net.JoinHostPort(host, port)
+	}
+	return own
+}
+
+// Where says where workers join.
+func (f *Fleet) Where() string {
+	if f.options.Carried {
+		return "through the API server"
+	}
+	return "at " + f.address()
+}
 
 // ended takes in that a worker that was started here has ended.
 func (f *Fleet) ended(index int, why error) {
@@ -326,11 +372,13 @@ func (f *Fleet) Close() error {
 		_ = l.conn.Close() // it may be closed
 	}
 	f.mu.Unlock()
-	_ = f.listener.Close() // a second time: it is closed
+	if f.listener != nil {
+		_ = f.listener.Close() // a second time: it is closed
+	}
 	for _, m := range f.joined() {
 		m.leave()
 	}
-	err := f.stop()
+	err := f.started.Stop()
 	f.serving.Wait()
 	if f.dir != "" {
 		for _, name := range []string{"ca.pem", "token"} {

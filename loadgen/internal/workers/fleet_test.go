@@ -35,7 +35,7 @@ type threads struct {
 	all   sync.WaitGroup
 }
 
-func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error)) (func() error, error) {
+func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error)) (Started, error) {
 	s.kills, s.ends = map[int]context.CancelFunc{}, map[int]error{}
 	for index := range i.Count {
 		ctx, kill := context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error))
 			ended(index, err)
 		})
 	}
-	return func() error { s.all.Wait(); return nil }, nil
+	return Started{Stop: func() error { s.all.Wait(); return nil }}, nil
 }
 
 func (s *threads) worker(i Invitation, index int) Worker {
@@ -115,7 +115,7 @@ func newBench(t *testing.T, of int, body string, change func(*threads, *Options)
 			t.Error(err)
 		}
 	})
-	if err := b.fleet.Invite(t.Context(), filepath.Join(b.dir, "workers")); err != nil {
+	if err := b.fleet.Invite(t.Context(), filepath.Join(b.dir, "workers"), "test"); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -311,14 +311,73 @@ func TestWorkerThatStartsAgainIsRefused(t *testing.T) {
 
 func (b *bench) invitation() Invitation {
 	dir := filepath.Join(b.dir, "workers")
-	return Invitation{Address: b.fleet.Address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token")}
+	return Invitation{Address: b.fleet.address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token")}
 }
 
 // nobody starts no workers.
 type nobody struct{}
 
-func (nobody) Start(context.Context, Invitation, func(int, error)) (func() error, error) {
-	return func() error { return nil }, nil
+func (nobody) Start(context.Context, Invitation, func(int, error)) (Started, error) {
+	return Started{Stop: func() error { return nil }}, nil
+}
+
+// carrier starts workers that wait at addresses of their own, as pods do, and brings their connections. A stranger comes first.
+type carrier struct {
+	threads
+	joined chan bool
+}
+
+func (c *carrier) Start(ctx context.Context, i Invitation, ended func(int, error)) (Started, error) {
+	for index := range i.Count {
+		at := make(chan string, 1)
+		w := c.worker(i, index)
+		w.Listen = "127.0.0.1:0"
+		w.Step = func(_ string, args ...any) {
+			if len(args) == 1 {
+				at <- fmt.Sprint(args[0])
+			}
+		}
+		c.all.Go(func() {
+			if err := w.Work(ctx); err != nil {
+				ended(index, err)
+			}
+		})
+		c.all.Go(func() {
+			address := <-at
+			stranger := c.dial(address)
+			_, _ = stranger.Write([]byte("GET / HTTP/1.1\r\n\r\n")) // it may be hung up on
+			_ = stranger.Close()
+			joined, _ := i.Take(c.dial(address))
+			c.joined <- joined
+		})
+	}
+	return Started{Stop: func() error { c.all.Wait(); return nil }}, nil
+}
+
+func (c *carrier) dial(address string) net.Conn {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return conn
+}
+
+// Workers join over connections that the starter brings to them, and do their shares.
+func TestCarriedConnections(t *testing.T) {
+	c := &carrier{threads: threads{t: t, build: "v1"}, joined: make(chan bool, 2)}
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter, o.Carried = c, true })
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	if where := b.fleet.Where(); where != "through the API server" {
+		t.Errorf("they join %s", where)
+	}
+	b.fleet.End()
+	for range 2 {
+		if !<-c.joined {
+			t.Error("a connection of a worker counts as that of a stranger")
+		}
+	}
 }
 
 const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`
@@ -360,7 +419,7 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestNonsenseDoesNotDisturb(t *testing.T) {
 	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
 	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
-		conn, err := tls.Dial("tcp", b.fleet.Address(), &tls.Config{InsecureSkipVerify: true})
+		conn, err := tls.Dial("tcp", b.fleet.address(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +428,7 @@ func TestNonsenseDoesNotDisturb(t *testing.T) {
 		}
 		conn.Close()
 	}
-	plain, err := net.Dial("tcp", b.fleet.Address())
+	plain, err := net.Dial("tcp", b.fleet.address())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,10 @@ package workers
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -17,37 +20,48 @@ func (f *Fleet) accept() {
 		if err != nil {
 			return // closed
 		}
-		f.serving.Go(func() { f.serve(newLink(conn)) })
+		f.serving.Go(func() { _, _ = f.serve(newLink(conn)) }) // no worker: a port scan, or one with another authority
 	}
+}
+
+// takeConn serves the worker at the other end of a connection that a starter brings.
+func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
+	return f.serve(newLink(tls.Server(conn, f.secrets.tls)))
 }
 
 const helloWithin = 10 * time.Second
 
-// serve talks to a peer until it is gone.
-func (f *Fleet) serve(l *link) {
+// serve talks to a peer until it is gone. joined: it was a worker of this run.
+func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
 	f.peers[l] = true
 	ending := f.ending
 	f.mu.Unlock()
 	if ending {
-		return
+		return false, errOver
 	}
 	first, err := l.receive(largestHello, helloWithin)
 	f.mu.Lock()
 	delete(f.peers, l)
 	f.mu.Unlock()
-	if err != nil || first.Hello == nil {
-		return // no worker: a port scan, or a worker with another authority
+	if err == nil && first.Hello == nil {
+		err = errors.New("it is no worker")
+	}
+	if err != nil {
+		return false, err
 	}
 	m, refusal := f.admit(l, *first.Hello)
 	if refusal != "" {
 		_ = l.send(message{Refused: refusal}) // it may be gone
-		f.refuse(fmt.Sprintf("worker %d (%s at %s)", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr()), refusal)
-		return
+		f.tell("worker %d (%s at %s) was refused: %s", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr(), refusal)
+		return true, nil // as far as its starter goes
 	}
 	m.serve()
+	return true, nil
 }
+
+var errOver = errors.New("the run is over")
 
 // admit makes a member of a worker, or says why not.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
@@ -66,7 +80,7 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	case f.members[h.Index] != nil:
 		return nil, fmt.Sprintf("worker %d has joined already (%s): one that starts again would repeat what was sent", h.Index, f.members[h.Index].name)
 	case f.ending || f.failed != nil:
-		return nil, "the run is over"
+		return nil, errOver.Error()
 	}
 	m := newMember(f, l, h)
 	f.members[h.Index] = m
@@ -80,15 +94,16 @@ func (f *Fleet) notify() {
 	f.changed = make(chan struct{})
 }
 
-// refuse tells of a refusal, once each.
-func (f *Fleet) refuse(who, why string) {
+// tell says what holds up a worker, once each.
+func (f *Fleet) tell(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
 	f.mu.Lock()
-	f.last = who + " was refused: " + why
-	told := f.refused[who+why]
-	f.refused[who+why] = true
+	f.last = line
+	before := f.toldOf[line]
+	f.toldOf[line] = true
 	f.mu.Unlock()
-	if !told {
-		f.step("%s was refused: %s", who, why)
+	if !before {
+		f.step("%s", line)
 	}
 }
 
@@ -110,7 +125,7 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	if err := f.awaitMembers(ctx); err != nil {
 		return err
 	}
-	to, err := targetOf(t)
+	to, err := targetOf(t, f.started.API)
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
@@ -164,8 +179,8 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 			if last != "" {
 				last = "; " + last
 			}
-			return exitcode.Environmentf("workers %s of %d did not join at %s within %v%s (can they reach that address, and do they run?)",
-				strings.Join(missing, ", "), f.options.Count, f.Address(), f.options.Within, last)
+			return exitcode.Environmentf("workers %s of %d did not join %s within %v%s (do they run, and can they be reached?)",
+				strings.Join(missing, ", "), f.options.Count, f.Where(), f.options.Within, last)
 		}
 	}
 }

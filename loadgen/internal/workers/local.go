@@ -30,16 +30,17 @@ const (
 )
 
 // Start starts them. They end when this process does, whatever ends it; signals of the terminal do not reach them.
-func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (stop func() error, err error) {
+func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary
 	if binary == "" {
+		var err error
 		if binary, err = os.Executable(); err != nil {
-			return nil, err
+			return Started{}, err
 		}
 	}
 	var all sync.WaitGroup
 	var children []*child
-	stop = func() error {
+	stop := func() error {
 		over := make(chan struct{})
 		go func() { all.Wait(); close(over) }()
 		if awaitEnd(over, endAfter) {
@@ -64,12 +65,12 @@ func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why 
 				_ = c.cmd.Process.Kill()
 			}
 			all.Wait()
-			return nil, err
+			return Started{}, err
 		}
 		children = append(children, c)
 		all.Go(func() { ended(index, c.wait()) })
 	}
-	return stop, nil
+	return Started{Stop: stop}, nil
 }
 
 // awaitEnd reports whether over was closed in time.

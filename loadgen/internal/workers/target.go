@@ -31,9 +31,14 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf is what a worker is told of the target. Files of keys and tokens are read.
-func targetOf(t load.Target) (target, error) {
+// targetOf is what a worker is told of the target, which it reaches at api; nil: where the coordinator does. Files of keys and
+// tokens are read.
+func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
+	if api != nil {
+		c.Host, c.Dial, c.Proxy = api.Host, nil, nil
+		c.CAFile, c.CAData, c.ServerName, c.Insecure = "", api.CA, "", false
+	}
 	switch {
 	case c.ExecProvider != nil, c.AuthProvider != nil:
 		return target{}, errors.New("workers cannot run the credential plugin of the load's identity")

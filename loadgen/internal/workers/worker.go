@@ -19,8 +19,10 @@ import (
 
 // Worker is one worker.
 type Worker struct {
-	// Coordinator is its address, HOST:PORT.
+	// Coordinator is its address, HOST:PORT. Empty: the coordinator comes to Listen.
 	Coordinator string
+	// Listen is the worker's own address, HOST:PORT.
+	Listen string
 	// CAFile and TokenFile are those that the coordinator wrote.
 	CAFile, TokenFile string
 	// Index of the worker, from 0.
@@ -55,8 +57,10 @@ func (w Worker) Work(ctx context.Context) error {
 	if w.Index < 0 {
 		return exitcode.Usagef("--index %d: indexes begin at 0", w.Index)
 	}
-	if _, _, err := net.SplitHostPort(w.Coordinator); err != nil {
-		return exitcode.Usagef("--coordinator %q is not HOST:PORT", w.Coordinator)
+	for flag, address := range map[string]string{"coordinator": w.Coordinator, "listen": w.Listen} {
+		if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
+			return exitcode.Usagef("--%s %q is not HOST:PORT", flag, address)
+		}
 	}
 	ca, err := userfile.Read(w.CAFile, userfile.Text)
 	if err != nil {
@@ -70,7 +74,11 @@ func (w Worker) Work(ctx context.Context) error {
 	if err != nil {
 		return exitcode.Usagef("--token %s: %w (take the file that the coordinator wrote)", w.TokenFile, err)
 	}
-	l, err := w.reach(ctx, config)
+	dial := w.reach
+	if w.Coordinator == "" {
+		dial, w.Coordinator = w.await, w.Listen
+	}
+	l, err := dial(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -112,6 +120,37 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 		if !apiclient.Pause(ctx, dialAgain) {
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// await waits for the coordinator to connect. What connects and is not the coordinator is told of.
+func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
+	listener, err := net.Listen("tcp", w.Listen)
+	if err != nil {
+		return nil, exitcode.Environmentf("listen at %s: %w (name an address of this machine with a free port)", w.Listen, cause(err))
+	}
+	defer listener.Close()
+	waiting, cancel := context.WithTimeout(ctx, w.Within)
+	defer cancel()
+	defer context.AfterFunc(waiting, func() { _ = listener.Close() })()
+	w.Step("waiting at %s for the coordinator", listener.Addr())
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, exitcode.Environmentf("the coordinator did not come to %s within %v (does the run go on, and may it forward this port?)", w.Listen, w.Within)
+		}
+		shake, cancel := context.WithTimeout(waiting, dialWithin)
+		secure := tls.Client(conn, config)
+		err = secure.HandshakeContext(shake)
+		cancel()
+		if err == nil {
+			return newLink(secure), nil
+		}
+		_ = conn.Close() // it has failed
+		w.Step("what connected from %s is not the coordinator of --ca %s: %v", conn.RemoteAddr(), w.CAFile, cause(err))
 	}
 }
 

@@ -1,0 +1,100 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+)
+
+// forward connects to a port of a pod through the API server, as `kubectl port-forward` does.
+func forward(ctx context.Context, config *rest.Config, client kubernetes.Interface, namespace, pod string) (net.Conn, error) {
+	url := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, err
+	}
+	websocket, err := portforward.NewSPDYOverWebsocketDialer(url, config)
+	if err != nil {
+		return nil, err
+	}
+	dialer := portforward.NewFallbackDialer(websocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = connection.Close() }) // ends the dial
+	defer stop()
+	c, err := carry(connection)
+	if err != nil {
+		return nil, errors.Join(err, connection.Close())
+	}
+	return c, nil
+}
+
+// carry opens the two streams of a port, and copies what comes and goes. The end that it returns has deadlines, as a stream has not.
+func carry(connection httpstream.Connection) (net.Conn, error) {
+	headers := http.Header{}
+	headers.Set(corev1.PortHeader, strconv.Itoa(port))
+	headers.Set(corev1.PortForwardRequestIDHeader, "0")
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	failures, err := connection.CreateStream(headers)
+	if err != nil {
+		return nil, err
+	}
+	_ = failures.Close() // nothing is written to it
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := connection.CreateStream(headers)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := net.Pipe()
+	c := &carried{Conn: ours}
+	end := func() { _ = theirs.Close(); _ = connection.Close() } // the end of either side ends both
+	go func() { _, _ = io.Copy(theirs, data); end() }()
+	go func() { _, _ = io.Copy(data, theirs); end() }()
+	go func() {
+		if text, err := io.ReadAll(failures); err == nil && len(text) > 0 {
+			c.fail(fmt.Errorf("the kubelet: %s", text))
+			end()
+		}
+	}()
+	return c, nil
+}
+
+// carried is a connection that tells why it failed.
+type carried struct {
+	net.Conn
+	mu  sync.Mutex
+	why error
+}
+
+func (c *carried) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = err
+}
+
+// Read says what the kubelet says in place of the end.
+func (c *carried) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && c.why != nil {
+		err = c.why
+	}
+	return n, err
+}

@@ -1,0 +1,262 @@
+// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job.
+//
+//	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
+//	coordinator <- one TLS connection -> pod: dialled by the pod, or carried by the API server to the pod's port
+//
+// The pods have a ServiceAccount without permissions and without a token: what load they send, and as whom, they learn
+// from the coordinator.
+package job
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+)
+
+const (
+	// DefaultResources of each worker.
+	DefaultResources = "cpu=1,memory=512Mi"
+	// account is the workers' ServiceAccount, and the name of objects that are not a run's.
+	account = "stormglass-workers"
+	// port at which a worker waits, on the loopback of its pod, for its coordinator.
+	port = 7443
+	// credentials is where the Secret is in a pod.
+	credentials = "/credentials"
+	// keptAfterEnd is how long the Job stays after its end when its coordinator has gone.
+	keptAfterEnd = 5 * 60
+	// longest is the time after which a Job of which nobody knows any more ends.
+	longest = 7 * 24 * 60 * 60
+	// endWithin is how long a pod that is deleted may run on.
+	endWithin = 5
+)
+
+// Options say how workers run in a cluster.
+type Options struct {
+	// Image has loadgen as its entry point.
+	Image string
+	// Namespace takes the workers and must exist. Empty: one is made.
+	Namespace string
+	// PullSecret is the name of a Secret of that namespace, for the registry. Empty: none.
+	PullSecret string
+	// Resources that each worker requests, and the memory that it may use, as cpu=1,memory=512Mi. Empty: DefaultResources.
+	Resources string
+	// NodeSelector of the pods, as key=value,key=value.
+	NodeSelector string
+}
+
+// Check reports what is wrong with the options, by the flags that set them.
+func (o Options) Check() error {
+	errs := []error{manifest.CheckImage(o.Image)}
+	if o.Namespace != "" {
+		errs = append(errs, manifest.CheckNamespace("workers-namespace", o.Namespace))
+	}
+	if o.PullSecret != "" {
+		if wrong := validation.IsDNS1123Subdomain(o.PullSecret); len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("--image-pull-secret %q is no name of a Secret", o.PullSecret))
+		}
+		if o.Namespace == "" {
+			errs = append(errs, errors.New("--image-pull-secret needs --workers-namespace, where that Secret is"))
+		}
+	}
+	_, err := o.resources()
+	errs = append(errs, err)
+	_, err = o.nodeSelector()
+	return errors.Join(append(errs, err)...)
+}
+
+func (o Options) resources() (corev1.ResourceList, error) {
+	text := o.Resources
+	if text == "" {
+		text = DefaultResources
+	}
+	list := corev1.ResourceList{}
+	for item := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(item, "=")
+		quantity, err := resource.ParseQuantity(value)
+		if !ok || err != nil || name != "cpu" && name != "memory" || quantity.Sign() <= 0 {
+			return nil, fmt.Errorf("--workers-resources %q: %q is no amount of cpu or memory (write %s)", text, item, DefaultResources)
+		}
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return list, nil
+}
+
+func (o Options) nodeSelector() (map[string]string, error) {
+	if o.NodeSelector == "" {
+		return nil, nil
+	}
+	labels := map[string]string{}
+	for item := range strings.SplitSeq(o.NodeSelector, ",") {
+		key, value, ok := strings.Cut(item, "=")
+		if !ok || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+			return nil, fmt.Errorf("--workers-node-selector %q: %q is no label (write KEY=VALUE,KEY=VALUE)", o.NodeSelector, item)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// Manifests are the objects of workers that somebody else makes: Options, their number and the coordinator's address; empty: the
+// workers wait for a coordinator that comes to their port. Their Secret is not among them, as it is of one run.
+type Manifests struct {
+	Options
+	Count       int
+	Coordinator string
+}
+
+// Check reports what is wrong, by the flags that set it.
+func (m Manifests) Check() error {
+	var count error
+	if m.Count < 1 {
+		count = fmt.Errorf("--workers %d: at least 1", m.Count)
+	}
+	return errors.Join(count, m.Options.Check())
+}
+
+// Objects in the order of their making.
+func (m Manifests) Objects() ([]runtime.Object, error) {
+	p := plan{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
+	if p.makes {
+		p.namespace = account
+	}
+	return p.objects()
+}
+
+// YAML is the objects as documents that `kubectl apply` takes.
+func (m Manifests) YAML() ([]byte, error) {
+	objects, err := m.Objects()
+	if err != nil {
+		return nil, err
+	}
+	return manifest.YAML(objects)
+}
+
+// plan is what is made for one run, or for manifests.
+type plan struct {
+	Options
+	name, namespace string // of the Job and its Secret
+	makes           bool   // the namespace
+	count           int
+	coordinator     string
+	run             string // id; empty: of any
+}
+
+func (p plan) meta(namespace, name string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.ManagedByLabel: "stormglass"}}
+	if p.run != "" {
+		maps.Copy(m.Labels, cluster.Labels(p.run))
+	}
+	return m
+}
+
+func (p plan) objects() (all []runtime.Object, err error) {
+	job, err := p.job()
+	if err != nil {
+		return nil, err
+	}
+	if p.makes {
+		all = append(all, manifest.Namespace(p.meta("", p.namespace)))
+	}
+	return append(all,
+		&corev1.ServiceAccount{TypeMeta: manifest.Type("v1", "ServiceAccount"), ObjectMeta: p.meta(p.namespace, p.account()), AutomountServiceAccountToken: new(false)},
+		job,
+	), nil
+}
+
+// account is the run's own where others may run in the namespace.
+func (p plan) account() string {
+	if p.makes {
+		return account
+	}
+	return p.name
+}
+
+func (p plan) job() (*batchv1.Job, error) {
+	resources, err := p.resources()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"worker", "--ca=" + credentials + "/ca.pem", "--token=" + credentials + "/token"}
+	if p.coordinator != "" {
+		args = append(args, "--coordinator="+p.coordinator)
+	} else {
+		args = append(args, fmt.Sprintf("--listen=127.0.0.1:%d", port))
+	}
+	pod := manifest.Pod(p.account(), p.Image, "64Mi", args...)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.AutomountServiceAccountToken = new(false)
+	pod.TerminationGracePeriodSeconds = new(int64(endWithin))
+	if p.PullSecret != "" {
+		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: p.PullSecret}}
+	}
+	if pod.NodeSelector, err = p.nodeSelector(); err != nil {
+		return nil, err
+	}
+	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: cluster.RunLabel, Operator: corev1.NodeSelectorOpDoesNotExist}, // simulated nodes run nothing
+		}}},
+	}}}
+	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{jobLabel: p.name}},
+	}}
+	c := &pod.Containers[0]
+	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	c.Resources.Requests = resources
+	if memory, ok := resources[corev1.ResourceMemory]; ok {
+		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: memory}
+		c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(memory.Value() * 9 / 10)})
+	}
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "credentials", MountPath: credentials, ReadOnly: true})
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "credentials", VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: p.name, DefaultMode: new(int32(0o440))},
+	}})
+	labels := p.meta("", "").Labels
+	return &batchv1.Job{
+		TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: p.meta(p.namespace, p.name),
+		Spec: batchv1.JobSpec{
+			CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(p.count)), Parallelism: new(int32(p.count)),
+			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(longest)), TTLSecondsAfterFinished: new(int32(keptAfterEnd)),
+			// A pod that is drained before it has joined is replaced. One that had joined and is started again is refused.
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action:          batchv1.PodFailurePolicyActionIgnore,
+				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+			}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}, nil
+}
+
+// jobLabel is on the pods of a Job, with its name.
+const jobLabel = batchv1.JobNameLabel
+
+// secret has the credentials of the run. It goes with the Job.
+func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
+	m := p.meta(p.namespace, p.name)
+	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}}
+	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
+}
+
+// String is the objects as a person reads them.
+func (p plan) String() string {
+	parts := []string{fmt.Sprintf("a Job of %d pods of image %s", p.count, p.Image)}
+	if p.makes {
+		parts = append(parts, "in namespace "+p.namespace+", which is made")
+	} else {
+		parts = append(parts, "in namespace "+p.namespace)
+	}
+	return strings.Join(slices.Compact(parts), " ")
+}

@@ -1,0 +1,279 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
+)
+
+// Starter starts workers as pods of a Job.
+type Starter struct {
+	Options
+	// Kubeconfig names the cluster where they run.
+	Kubeconfig cluster.Kubeconfig
+	// OfTarget says that this cluster takes the load: its API server is at the Service kubernetes for its pods.
+	OfTarget bool
+}
+
+var _ workers.Starter = Starter{}
+
+// oldest is the first version of Kubernetes that has Indexed Jobs.
+var oldest = version.MustParseGeneric("1.24")
+
+// crew are the workers of one run.
+type crew struct {
+	plan
+	workers.Invitation
+	config *rest.Config
+	client kubernetes.Interface
+	where  string // the cluster's name
+	ended  func(index int, why error)
+
+	ctx    context.Context // ends with stop
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	made   []func(context.Context) error // removes what was made, last first
+
+	mu      sync.Mutex
+	reached map[types.UID]bool // pods whose port is dialled
+	gone    map[types.UID]bool // pods of whose end was told
+}
+
+// Start makes the Job and what it needs.
+func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(index int, why error)) (workers.Started, error) {
+	config, where, err := s.Kubeconfig.Config()
+	if err != nil {
+		return workers.Started{}, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return workers.Started{}, fmt.Errorf("client of cluster %s: %w", where, err)
+	}
+	c := &crew{
+		plan:       plan{Options: s.Options, name: account + "-" + i.Run, namespace: s.Namespace, makes: s.Namespace == "", count: i.Count, coordinator: i.Address, run: i.Run},
+		Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
+	}
+	if c.makes {
+		c.namespace = "stormglass-" + i.Run + "-workers"
+	}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	err = c.make(ctx)
+	var api *workers.API
+	if err == nil && s.OfTarget {
+		api, err = c.api(ctx)
+	}
+	if err != nil {
+		return workers.Started{}, errors.Join(err, c.stop())
+	}
+	c.all.Go(c.watchPods)
+	c.all.Go(c.watchEvents)
+	return workers.Started{Stop: c.stop, API: api}, nil
+}
+
+// make makes the objects, or says which was refused and what to do.
+func (c *crew) make(ctx context.Context) error {
+	if err := c.checkVersion(); err != nil {
+		return err
+	}
+	objects, err := c.objects()
+	if err != nil {
+		return err
+	}
+	c.Tell("the workers are %s of cluster %s", c.plan, c.where)
+	var job *batchv1.Job
+	for _, o := range objects {
+		if err := c.create(ctx, o); err != nil {
+			return c.explain(err)
+		}
+		if made, ok := o.(*batchv1.Job); ok {
+			job = made
+		}
+	}
+	if job, err = c.client.BatchV1().Jobs(c.namespace).Get(ctx, job.Name, metav1.GetOptions{}); err != nil {
+		return c.explain(err)
+	}
+	_, err = c.client.CoreV1().Secrets(c.namespace).Create(ctx, c.secret(job, c.CA, c.Token), metav1.CreateOptions{})
+	return c.explain(err)
+}
+
+func (c *crew) checkVersion() error {
+	info, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("cluster %s of the workers is not reached: %w", c.where, err)
+	}
+	is, err := version.ParseGeneric(info.GitVersion)
+	if err == nil && is.LessThan(oldest) {
+		return fmt.Errorf("cluster %s of the workers is Kubernetes %s: workers need %s or newer, for Indexed Jobs (start them by hand: --workers-listen)", c.where, info.GitVersion, oldest)
+	}
+	return nil
+}
+
+// create makes an object and remembers how it is removed.
+func (c *crew) create(ctx context.Context, o runtime.Object) (err error) {
+	core := c.client.CoreV1()
+	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
+	switch o := o.(type) {
+	case *corev1.Namespace:
+		_, err = core.Namespaces().Create(ctx, o, metav1.CreateOptions{})
+		c.remember(err, "namespace "+o.Name, func(ctx context.Context) error { return core.Namespaces().Delete(ctx, o.Name, remove) },
+			func(ctx context.Context) error {
+				_, err := core.Namespaces().Get(ctx, o.Name, metav1.GetOptions{})
+				return err
+			})
+	case *corev1.ServiceAccount:
+		_, err = core.ServiceAccounts(o.Namespace).Create(ctx, o, metav1.CreateOptions{})
+		c.remember(err, "ServiceAccount "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return core.ServiceAccounts(o.Namespace).Delete(ctx, o.Name, remove) }, nil)
+	case *batchv1.Job:
+		jobs := c.client.BatchV1().Jobs(o.Namespace)
+		_, err = jobs.Create(ctx, o, metav1.CreateOptions{})
+		c.remember(err, "job "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return jobs.Delete(ctx, o.Name, remove) },
+			func(ctx context.Context) error {
+				_, err := jobs.Get(ctx, o.Name, metav1.GetOptions{})
+				return err
+			})
+	}
+	return err
+}
+
+// removeWithin bounds the removal of each object: a namespace goes some seconds after its last pod.
+const removeWithin = time.Minute
+
+// remember removes an object that was made, and waits until get no longer finds it. Nil: it does not wait.
+func (c *crew) remember(err error, what string, remove, get func(context.Context) error) {
+	if err != nil {
+		return
+	}
+	c.made = append(c.made, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, removeWithin)
+		defer cancel()
+		err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err := remove(ctx)
+			if apierrors.IsNotFound(err) || err == nil && get == nil {
+				return true, nil
+			}
+			if err == nil {
+				if err = get(ctx); apierrors.IsNotFound(err) {
+					return true, nil
+				}
+			}
+			if apierrors.IsForbidden(err) {
+				return false, err
+			}
+			return false, nil // an API server that is away, or an object that is going
+		})
+		if err != nil {
+			return fmt.Errorf("the workers' %s is still there: %w (remove it: loadgen cleanup --run %s)", what, err, c.run)
+		}
+		return nil
+	})
+}
+
+// stop ends the pods that still run, and removes what was made.
+func (c *crew) stop() error {
+	c.cancel()
+	c.all.Wait()
+	var errs []error
+	made := c.made
+	if c.makes && len(made) > 1 {
+		made = made[:1] // the namespace takes all else with it
+	}
+	for i := len(made) - 1; i >= 0; i-- {
+		errs = append(errs, made[i](context.WithoutCancel(c.ctx)))
+	}
+	return errors.Join(errs...)
+}
+
+// explain says what to do about an object that was refused.
+func (c *crew) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("cluster %s: %w (`loadgen workers render` prints what the run must be allowed to, or have the objects made by somebody else: --workers-listen)", c.where, err)
+	case apierrors.IsNotFound(err) && !c.makes:
+		return fmt.Errorf("cluster %s: %w (make the namespace first, or leave out --workers-namespace)", c.where, err)
+	}
+	return fmt.Errorf("cluster %s: %w", c.where, err)
+}
+
+// rootCA is in every namespace, with the authority of the API server at the Service kubernetes.
+const rootCA = "kube-root-ca.crt"
+
+// api is where pods of this cluster reach its API server.
+func (c *crew) api(ctx context.Context) (*workers.API, error) {
+	service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if len(service.Spec.Ports) == 0 {
+		return nil, fmt.Errorf("cluster %s: the Service kubernetes has no port", c.where)
+	}
+	api := &workers.API{Host: "https://" + net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 15*time.Second, true, func(ctx context.Context) (bool, error) {
+		m, err := c.client.CoreV1().ConfigMaps(c.namespace).Get(ctx, rootCA, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil // the controller manager makes it
+		}
+		if err != nil {
+			return false, c.explain(err)
+		}
+		api.CA = []byte(m.Data["ca.crt"])
+		return len(api.CA) > 0, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ConfigMap %s/%s: %w", c.namespace, rootCA, err)
+	}
+	return api, nil
+}
+
+// dialAgain is the pause before a pod's port is dialled again.
+const dialAgain = 500 * time.Millisecond
+
+// reach connects to the worker of a pod until it has joined, and serves it.
+func (c *crew) reach(pod string) {
+	told := false
+	for c.ctx.Err() == nil {
+		conn, err := forward(c.ctx, c.config, c.client, c.namespace, pod)
+		if err == nil {
+			var joined bool
+			if joined, err = c.Take(conn); joined {
+				return
+			}
+		}
+		switch {
+		case c.ctx.Err() != nil:
+			return
+		case apierrors.IsNotFound(err):
+			return // the pod has gone; its end is told by watching it
+		case apierrors.IsForbidden(err) && !told:
+			told = true
+			c.Tell("pod %s/%s: its port cannot be forwarded: %v (allow create of pods/portforward, or give workers an address: --workers-listen and --workers-advertise)", c.namespace, pod, err)
+		}
+		apiclient.Pause(c.ctx, dialAgain)
+	}
+}
+
+// indexOf is the number of a pod's worker.
+func indexOf(p *corev1.Pod) (int, bool) {
+	index, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
+	return index, err == nil
+}

@@ -1,0 +1,151 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watchPods follows the workers' pods until stop.
+func (c *crew) watchPods() {
+	factory := c.informers(func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
+	see := func(object any) {
+		if p, ok := object.(*corev1.Pod); ok {
+			c.seePod(p)
+		}
+	}
+	c.follow(factory, factory.Core().V1().Pods().Informer(), see)
+}
+
+// watchEvents follows the Events of the Job, which say why it has no pods, until stop.
+func (c *crew) watchEvents() {
+	factory := c.informers(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
+	})
+	see := func(object any) {
+		if e, ok := object.(*corev1.Event); ok {
+			c.seeRefusal(e.Message)
+		}
+	}
+	c.follow(factory, factory.Core().V1().Events().Informer(), see)
+}
+
+func (c *crew) informers(which func(*metav1.ListOptions)) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace), informers.WithTweakListOptions(which))
+}
+
+func (c *crew) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}
+	if _, err := of.AddEventHandler(handler); err != nil {
+		panic(err) // of an informer that has stopped: it has not started
+	}
+	factory.Start(c.ctx.Done())
+	<-c.ctx.Done()
+	factory.Shutdown()
+}
+
+// hopeless are the reasons for which a container waits that nothing will change without somebody's help.
+var hopeless = map[string]string{
+	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
+	"ErrImageNeverPull":          "load the image on the nodes first",
+	"InvalidImageName":           "mend --image",
+	"CreateContainerConfigError": "see `kubectl describe` of the pod",
+	"CreateContainerError":       "see `kubectl describe` of the pod",
+	"RunContainerError":          "the image must have loadgen as its entry point",
+}
+
+// seePod takes in the state of a pod.
+func (c *crew) seePod(p *corev1.Pod) {
+	index, ok := indexOf(p)
+	if !ok {
+		return
+	}
+	name := p.Namespace + "/" + p.Name
+	for _, s := range p.Status.ContainerStatuses {
+		if w := s.State.Waiting; w != nil && hopeless[w.Reason] != "" {
+			c.end(p, index, fmt.Errorf("pod %s cannot run image %s: %s: %s (%s)", name, c.Image, w.Reason, oneLine(w.Message), hopeless[w.Reason]))
+			return
+		}
+		if t := s.State.Terminated; t != nil {
+			c.end(p, index, fmt.Errorf("pod %s: %s", name, ending(t)))
+			return
+		}
+	}
+	switch p.Status.Phase {
+	case corev1.PodFailed, corev1.PodSucceeded:
+		c.end(p, index, fmt.Errorf("pod %s: %s", name, oneLine(strings.TrimSpace(p.Status.Reason+" "+p.Status.Message))))
+	case corev1.PodRunning:
+		c.mu.Lock()
+		dial := c.coordinator == "" && !c.reached[p.UID]
+		c.reached[p.UID] = true
+		c.mu.Unlock()
+		if dial {
+			c.all.Go(func() { c.reach(p.Name) })
+		}
+	case corev1.PodPending:
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+				c.Tell("pod %s is not scheduled: %s (fewer --workers, smaller --workers-resources, or more nodes)", name, oneLine(condition.Message))
+			}
+		}
+	}
+}
+
+// end tells once that a pod has ended. One that was drained before its worker joined is replaced by the Job.
+func (c *crew) end(p *corev1.Pod, index int, why error) {
+	c.mu.Lock()
+	told := c.gone[p.UID]
+	c.gone[p.UID] = true
+	c.mu.Unlock()
+	if told {
+		return
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
+			c.Tell("%v: %s", why, oneLine(condition.Message))
+			return // a worker that had joined has closed its connection
+		}
+	}
+	c.ended(index, why)
+}
+
+// ending is how a container ended.
+func ending(t *corev1.ContainerStateTerminated) string {
+	lines := strings.Split(strings.TrimSpace(t.Message), "\n")
+	text := fmt.Sprintf("exit code %d", t.ExitCode)
+	if t.Reason != "" && t.Reason != "Error" && t.Reason != "Completed" {
+		text = t.Reason + ", " + text
+	}
+	if last := strings.TrimPrefix(lines[len(lines)-1], "loadgen: "); last != "" {
+		text += ": " + last
+	}
+	return text
+}
+
+// seeRefusal takes in that the Job may not make a pod. What a quota or Pod Security forbids stays forbidden.
+func (c *crew) seeRefusal(message string) {
+	text := oneLine(message)
+	remedy := ""
+	switch {
+	case strings.Contains(text, "exceeded quota"), strings.Contains(text, "must specify"):
+		remedy = "raise the quota, or smaller --workers-resources, or fewer --workers"
+	case strings.Contains(text, "violates PodSecurity"):
+		remedy = "name a namespace that allows the profile restricted"
+	case strings.Contains(text, "forbidden"):
+		remedy = "ask whoever administers the cluster"
+	}
+	line := fmt.Sprintf("job %s/%s may not make its pods: %s", c.namespace, c.name, text)
+	if remedy == "" {
+		c.Tell("%s", line)
+		return
+	}
+	c.ended(0, errors.New(line+" ("+remedy+")"))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
