@@ -182,12 +182,13 @@ func (s *session) baseline() error {
 // pairs runs pairs until they have told, or the plan has no further look.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
+	before := s.c.Thrown // of a comparison that is resumed: the machine may be quiet now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
 			return nil
 		}
-		if s.c.Thrown > mostThrown*plan.Most() {
+		if s.c.Thrown-before > mostThrown*plan.Most() {
 			s.c.Notes = append(s.c.Notes, givenUp(s.c))
 			return nil
 		}

@@ -102,6 +102,21 @@ func TestFailingRunsOfBAreSaid(t *testing.T) {
 	}
 }
 
+// A comparison that was given up on a busy machine goes on when it is resumed on a quiet one.
+func TestGivenUpIsResumed(t *testing.T) {
+	p := plane{spread: 0.01, other: func(int) float64 { return 10 }}
+	s := options(t, &p)
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.Answer != result.CouldNotTell || len(c.Notes) == 0 || !strings.HasPrefix(c.Notes[len(c.Notes)-1], "given up: ") {
+		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	p.other = nil
+	s.o.Resume, s.o.Out = dir, ""
+	if c, _, err = s.run(t.Context()); err != nil || c.Answer != result.NotRegressed || len(c.Notes) > 0 {
+		t.Errorf("resumed: %s, %q: %v", c.Answer, c.Notes, err)
+	}
+}
+
 // Pairs that are thrown away for one side's runs only are that side's doing.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}

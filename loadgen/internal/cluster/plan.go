@@ -35,6 +35,8 @@ type Plan struct {
 	// Account is the ServiceAccount that load runs as, Role the name of its
 	// RBAC objects; empty on a bundled plane.
 	Account, Role string
+	// Workers that send the load; empty: the run's own process.
+	Workers string
 	// Stops are the conditions that end the run early.
 	Stops []string
 	// Commands are run on the generator's machine before and after phases; Profiles are taken of components.
@@ -185,6 +187,9 @@ func (p Plan) String() string {
 		line("", "ServiceAccount %s for the load, ClusterRole and ClusterRoleBinding %s", p.Account, p.Role)
 	}
 	line("Sends", "up to %s requests/s, %s", number(p.Rate), count(p.Watches, "measured watch"))
+	if p.Workers != "" {
+		line("Workers", "%s", p.Workers)
+	}
 	for i, c := range p.Commands {
 		line(map[bool]string{true: "Runs"}[i == 0], "on this machine, as you, %s", c)
 	}

@@ -51,6 +51,7 @@ func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *
 	}
 	t.Notes = append(t.Notes, gateNotes(gates, t, source)...)
 	plan := t.Plan(o.Scenario)
+	plan.Workers = o.Workers.Describe(runID)
 	if ends != nil {
 		if source != nil {
 			if err := ends.check(ctx, source, func(line string) { t.Notes = append(t.Notes, line) }); err != nil {

@@ -76,6 +76,19 @@ type API struct {
 type Starter interface {
 	// Start starts them. ended is told when one ends, whether in order or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
+	// Describe says what Start will make for the run of that id, for the user to confirm.
+	Describe(count int, run string) string
+}
+
+// Describe says which workers the run of that id will have. Empty: none.
+func (o Options) Describe(run string) string {
+	switch {
+	case o.Count == 0:
+		return ""
+	case o.Starter == nil:
+		return fmt.Sprintf("%d that you start", o.Count)
+	}
+	return o.Starter.Describe(o.Count, run)
 }
 
 // Fleet is the workers of a run. Nil: there are none, and its methods do nothing.

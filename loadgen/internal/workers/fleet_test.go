@@ -55,6 +55,10 @@ func (s *threads) Start(_ context.Context, i Invitation, ended func(int, error))
 	return Started{Stop: func() error { s.all.Wait(); return nil }}, nil
 }
 
+func (s *threads) Describe(count int, run string) string {
+	return fmt.Sprintf("%d threads for %s", count, run)
+}
+
 func (s *threads) worker(i Invitation, index int) Worker {
 	w := Worker{
 		Coordinator: i.Address, CAFile: i.CAFile, TokenFile: i.TokenFile, Index: index, Build: s.build,
@@ -320,6 +324,8 @@ type nobody struct{}
 func (nobody) Start(context.Context, Invitation, func(int, error)) (Started, error) {
 	return Started{Stop: func() error { return nil }}, nil
 }
+
+func (nobody) Describe(int, string) string { return "" }
 
 // carrier starts workers that wait at addresses of their own, as pods do, and brings their connections. A stranger comes first.
 type carrier struct {

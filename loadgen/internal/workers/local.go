@@ -29,6 +29,11 @@ const (
 	killAfter = 5 * time.Second
 )
 
+// Describe is of processes.
+func (l Local) Describe(count int, _ string) string {
+	return fmt.Sprintf("%d processes of this machine", count)
+}
+
 // Start starts them. They end when this process does, whatever ends it; signals of the terminal do not reach them.
 func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -252,11 +251,9 @@ func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 
 // String is the objects as a person reads them.
 func (p plan) String() string {
-	parts := []string{fmt.Sprintf("a Job of %d pods of image %s", p.count, p.Image)}
+	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {
-		parts = append(parts, "in namespace "+p.namespace+", which is made")
-	} else {
-		parts = append(parts, "in namespace "+p.namespace)
+		text += ", which is made and removed"
 	}
-	return strings.Join(slices.Compact(parts), " ")
+	return text
 }

@@ -69,11 +69,7 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 		return workers.Started{}, fmt.Errorf("client of cluster %s: %w", where, err)
 	}
 	c := &crew{
-		plan:       plan{Options: s.Options, name: account + "-" + i.Run, namespace: s.Namespace, makes: s.Namespace == "", count: i.Count, coordinator: i.Address, run: i.Run},
-		Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
-	}
-	if c.makes {
-		c.namespace = "stormglass-" + i.Run + "-workers"
+		plan: s.plan(i.Count, i.Run, i.Address), Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	err = c.make(ctx)
@@ -87,6 +83,17 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 	c.all.Go(c.watchPods)
 	c.all.Go(c.watchEvents)
 	return workers.Started{Stop: c.stop, API: api}, nil
+}
+
+// Describe is of the Job.
+func (s Starter) Describe(count int, run string) string { return s.plan(count, run, "").String() }
+
+func (s Starter) plan(count int, run, coordinator string) plan {
+	p := plan{Options: s.Options, name: account + "-" + run, namespace: s.Namespace, count: count, coordinator: coordinator, run: run}
+	if p.namespace == "" {
+		p.namespace, p.makes = "stormglass-"+run+"-workers", true
+	}
+	return p
 }
 
 // make makes the objects, or says which was refused and what to do.

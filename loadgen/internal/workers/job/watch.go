@@ -108,7 +108,7 @@ func (c *crew) end(p *corev1.Pod, index int, why error) {
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue {
-			c.Tell("%v: %s", why, oneLine(condition.Message))
+			c.Tell("pod %s/%s has ended: %s", p.Namespace, p.Name, oneLine(condition.Message))
 			return // a worker that had joined has closed its connection
 		}
 	}
