@@ -50,7 +50,7 @@ func TestManifests(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	for _, not := range []string{"kind: Secret", "null", "status:"} {
+	for _, not := range []string{"kind: Secret", "null", "status: {}"} {
 		if strings.Contains(string(text), not) {
 			t.Errorf("%q in\n%s", not, text)
 		}
