@@ -13,9 +13,9 @@ import (
 
 // fuseFlags end a run early, bound what it sends and guard the cluster that it is run on.
 type fuseFlags struct {
-	abortOn                         []string
-	rules, maxRate, takeLock, image string
-	noLock, cleanupJob, dryRun      bool
+	abortOn                    []string
+	rules, maxRate, takeLock   string
+	noLock, cleanupJob, dryRun bool
 }
 
 func (f *fuseFlags) add(flags *pflag.FlagSet) {
@@ -26,10 +26,10 @@ func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that keeps two runs from one cluster")
 	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock over from the run of this `id`, and run beside it")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
-	flags.StringVar(&f.image, "image", "", "`name` of an image with loadgen as its entry point, for --cleanup-job")
 }
 
-func (f *fuseFlags) into(o *loadgen.Options) error {
+// into takes the flags over. image is that of a Job in the cluster, workers says that workers use it too.
+func (f *fuseFlags) into(o *loadgen.Options, image string, workers bool) error {
 	o.Fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error
 	if f.maxRate != "" {
@@ -40,15 +40,15 @@ func (f *fuseFlags) into(o *loadgen.Options) error {
 		}
 	}
 	switch {
-	case f.cleanupJob && f.image == "":
+	case f.cleanupJob && image == "":
 		errs = append(errs, loadgen.Usage(errors.New("--cleanup-job: --image is missing (name one that has loadgen as its entry point)")))
-	case f.image != "" && !f.cleanupJob:
-		errs = append(errs, loadgen.Usage(errors.New("--image: it belongs to --cleanup-job (add it, or leave --image out)")))
+	case image != "" && !f.cleanupJob && !workers:
+		errs = append(errs, loadgen.Usage(errors.New("--image: it belongs to --workers N or --cleanup-job (add one of them, or leave --image out)")))
 	case f.cleanupJob:
-		if err := (loadgen.CleanupManifests{Image: f.image, Namespace: "any"}).Check(); err != nil {
+		if err := (loadgen.CleanupManifests{Image: image, Namespace: "any"}).Check(); err != nil {
 			errs = append(errs, loadgen.Usage(err))
 		}
-		o.Fuse.CleanupImage = f.image
+		o.Fuse.CleanupImage = image
 	}
 	return errors.Join(errs...)
 }

@@ -40,7 +40,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 
 // addJobFlags adds those of workers in a cluster.
 func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
-	flags.StringVar(&o.Image, "image", "", "run the workers as a Job in the cluster, of this `image`, which has loadgen as its entry point")
+	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point, for the Job of --workers or --cleanup-job")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
 	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
@@ -63,8 +63,6 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig) (o
 		return o, loadgen.Usage(fmt.Errorf("--workers %d: at least 1", f.count))
 	case f.within <= 0:
 		return o, loadgen.Usage(fmt.Errorf("--workers-within %s: over 0", f.within))
-	case f.local && f.job.Image != "":
-		return o, loadgen.Usage(errors.New("--workers-local and --image exclude each other (leave out one of them)"))
 	case f.local:
 		o.Starter = loadgen.LocalWorkers{}
 	case f.job.Image != "":
@@ -80,9 +78,12 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig) (o
 	return o, nil
 }
 
+// useImage says that the workers are a Job's.
+func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
+
 // names are the flags that mean nothing without workers.
 func (f workerFlags) names() []string {
-	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within", "image"}, f.jobNames()...)
+	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within"}, f.jobNames()...)
 }
 
 // jobNames are the flags that mean nothing without a Job.

@@ -111,8 +111,6 @@ func TestWorkerFlags(t *testing.T) {
 		"--workers=2 --workers-listen=[::]:7443": "",
 		"":                                       "",
 
-		"--image=loadgen:v1":                                                                    "--image needs --workers N",
-		"--workers=2 --workers-local --image=loadgen:v1":                                        "exclude each other",
 		"--workers=2 --workers-local --workers-namespace=x":                                     "--workers-namespace needs --image",
 		"--workers=2 --image=loadgen:v1":                                                        "add --kubeconfig",
 		"--workers=2 --image=loadgen:v1 --workers-kubeconfig=f":                                 "",
