@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,12 +111,17 @@ func (r *coordinator) await(words string) {
 	r.site.t.Fatalf("never said %q, but\n%s", words, strings.Join(r.said, "\n"))
 }
 
-// end waits for the end, with that exit code and these words.
-func (r *coordinator) end(code int, words ...string) {
-	r.site.t.Helper()
+// drain reads what is said until the end.
+func (r *coordinator) drain() {
 	for r.out.Scan() {
 		r.said = append(r.said, r.out.Text())
 	}
+}
+
+// end waits for the end, with that exit code and these words.
+func (r *coordinator) end(code int, words ...string) {
+	r.site.t.Helper()
+	r.drain()
 	_ = r.cmd.Wait() // the exit code is asked below
 	said := strings.Join(r.said, "\n")
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
@@ -126,6 +132,22 @@ func (r *coordinator) end(code int, words ...string) {
 			r.site.t.Errorf("%q is not said:\n%s", w, said)
 		}
 	}
+}
+
+// endWhole waits for the end of a run that passes. On a machine that runs the generator too late it cannot be judged.
+func (r *coordinator) endWhole(words ...string) {
+	r.site.t.Helper()
+	r.drain()
+	res := r.result()
+	late := len(res.Measurements.Generator.Saturated) > 0
+	for _, g := range res.Gates {
+		late = late || g.Withheld != nil
+	}
+	if late {
+		r.end(exitcode.NoData, words...)
+		return
+	}
+	r.end(exitcode.Pass, words...)
 }
 
 func (r *coordinator) result() (res result.Result) {
@@ -194,16 +216,16 @@ func TestWorkersOfAJob(t *testing.T) {
 			if c.workers == 4 && (len(on["real-a"]) != 2 || len(on["real-b"]) != 2) {
 				t.Errorf("pods %d on one node, %d on the other", len(on["real-a"]), len(on["real-b"]))
 			}
-			r.end(exitcode.Pass, fmt.Sprintf("the workers are a Job of %d pods", c.workers))
+			r.endWhole(fmt.Sprintf("starting workers: a Job of %d pods", c.workers))
 			m := r.result().Measurements
 			if len(m.Workers) != c.workers {
 				t.Fatalf("workers %+v", m.Workers)
 			}
 			p := m.Phases[0]
-			want := map[string]int64{"reads": 500, "updates": 200, "writes": 100}
+			rates := map[string]float64{"reads": 100, "updates": 40, "writes": 20}
 			for _, of := range p.Requests {
-				if n := want[of.Load]; of.Sent < n-2 || of.Sent > n+2 || of.Succeeded != of.Sent {
-					t.Errorf("%+v, want %d sent", of, n)
+				if rate := rates[of.Load]; math.Abs(of.OfferedRate/rate-1) > 0.02 || of.Succeeded != of.Sent {
+					t.Errorf("%s: %d offered at %v/s of %v/s, %d sent, %d succeeded", of.Load, of.Offered, of.OfferedRate, rate, of.Sent, of.Succeeded)
 				}
 			}
 			if w := p.Watches[0]; w.Open != 40 || w.Delivered != w.Expected || w.Delivered < 40*80 {
@@ -254,7 +276,7 @@ func TestLostPodsEndTheRun(t *testing.T) {
 			lost := s.pods()["real-b"][0]
 			index := lost.Annotations["batch.kubernetes.io/job-completion-index"]
 			lose(&s)
-			r.end(exitcode.NoData, "worker "+index+" ("+lost.Name)
+			r.end(exitcode.NoData, "worker "+index+" ("+lost.Spec.Hostname+"/")
 			if res := r.result(); len(res.Run.LostWorkers) != 1 {
 				t.Errorf("lost workers %q", res.Run.LostWorkers)
 			}
@@ -282,7 +304,7 @@ func TestRestartedCoordinator(t *testing.T) {
 		return true
 	})
 	again := s.run(2, "--image", workersImage)
-	again.end(exitcode.Pass)
+	again.endWhole()
 	out, err := exec.CommandContext(s.ctx, s.loadgen, "cleanup", "--kubeconfig", plane.Cluster().Kubeconfigs["admin"], "--yes", "--run", first).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -293,8 +315,13 @@ func TestRestartedCoordinator(t *testing.T) {
 // What keeps pods of workers from running is said in one line with the object and the remedy, and nothing is left.
 func TestWorkersThatDoNotStart(t *testing.T) {
 	s := newSite(t)
+	other, err := BuildContainer(s.ctx, t.TempDir())
+	must(t, err)
+	for _, n := range []*Node{s.a, s.b} {
+		must(t, n.LoadImage(s.ctx, other, image))
+	}
 	const quota = "small"
-	_, err := s.a.client.CoreV1().Namespaces().Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: quota}}, metav1.CreateOptions{})
+	_, err = s.a.client.CoreV1().Namespaces().Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: quota}}, metav1.CreateOptions{})
 	must(t, err)
 	_, err = s.a.client.CoreV1().ResourceQuotas(quota).Create(s.ctx, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
@@ -310,7 +337,7 @@ func TestWorkersThatDoNotStart(t *testing.T) {
 		want []string
 	}{
 		"no such image": {[]string{"--image", "stormglass.invalid/none:1"}, []string{"worker ", "did not start: pod ", "cannot run image stormglass.invalid/none:1: ", "(name an image that the nodes can pull"}},
-		"no loadgen":    {[]string{"--image", sandboxImage}, []string{"did not start: pod "}},
+		"no loadgen":    {[]string{"--image", image, "--workers-within", "20s"}, []string{"did not join", " runs, but no worker answers at its port 7443: ", "(is loadgen the entry point of image " + image}},
 		"a quota":       {[]string{"--image", workersImage, "--workers-namespace", quota}, []string{"job " + quota + "/stormglass-workers-", "may not make its pods: ", "exceeded quota", "(raise the quota"}},
 		"no namespace":  {[]string{"--image", workersImage, "--workers-namespace", "nowhere"}, []string{`namespaces "nowhere" not found`, "(make the namespace first"}},
 		"too large":     {[]string{"--image", workersImage, "--workers-resources", "cpu=1000", "--workers-within", "5s"}, []string{"did not join", "is not scheduled: ", "Insufficient cpu"}},

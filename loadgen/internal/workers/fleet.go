@@ -174,7 +174,7 @@ func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 		f.step("waiting for %d workers, --index 0 to %d: loadgen worker --coordinator %s --ca %s --token %s --index 0", i.Count, i.Count-1, i.Address, i.CAFile, i.TokenFile)
 		return nil
 	}
-	f.step("starting %d workers", i.Count)
+	f.step("starting workers: %s", f.options.Describe(run))
 	started, err := f.options.Starter.Start(ctx, i, f.ended)
 	if err != nil {
 		return exitcode.Environmentf("start %d workers: %w", i.Count, err)

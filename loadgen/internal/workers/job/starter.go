@@ -105,7 +105,6 @@ func (c *crew) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Tell("the workers are %s of cluster %s", c.plan, c.where)
 	var job *batchv1.Job
 	for _, o := range objects {
 		if err := c.create(ctx, o); err != nil {
@@ -252,12 +251,16 @@ func (c *crew) api(ctx context.Context) (*workers.API, error) {
 	return api, nil
 }
 
-// dialAgain is the pause before a pod's port is dialled again.
-const dialAgain = 500 * time.Millisecond
+const (
+	// dialAgain is the pause before a pod's port is dialled again.
+	dialAgain = 500 * time.Millisecond
+	// tellAfter is how long a container takes at most, as a rule, until its worker listens.
+	tellAfter = 10 * time.Second
+)
 
 // reach connects to the worker of a pod until it has joined, and serves it.
 func (c *crew) reach(pod string) {
-	told := false
+	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
 		conn, err := forward(c.ctx, c.config, c.client, c.namespace, pod)
 		if err == nil {
@@ -271,9 +274,13 @@ func (c *crew) reach(pod string) {
 			return
 		case apierrors.IsNotFound(err):
 			return // the pod has gone; its end is told by watching it
-		case apierrors.IsForbidden(err) && !told:
+		case told:
+		case apierrors.IsForbidden(err):
 			told = true
 			c.Tell("pod %s/%s: its port cannot be forwarded: %v (allow create of pods/portforward, or give workers an address: --workers-listen and --workers-advertise)", c.namespace, pod, err)
+		case time.Since(since) > tellAfter:
+			told = true
+			c.Tell("pod %s/%s runs, but no worker answers at its port %d: %s (is loadgen the entry point of image %s?)", c.namespace, pod, port, oneLine(err.Error()), c.Image)
 		}
 		apiclient.Pause(c.ctx, dialAgain)
 	}
