@@ -231,6 +231,13 @@ func TestWorkersOfAJob(t *testing.T) {
 			if w := p.Watches[0]; w.Open != 40 || w.Delivered != w.Expected || w.Delivered < 40*80 {
 				t.Errorf("watches %+v", w)
 			}
+			for _, of := range p.Requests {
+				t.Logf("%d workers: %s: %d sent, %.1f/s, p50 %.1f ms, p99 %.1f ms", c.workers, of.Load, of.Sent, of.AchievedRate, 1000*of.Latency.P50, 1000*of.Latency.P99)
+			}
+			t.Logf("%d workers: %d of %d deliveries, p50 %.1f ms, p99 %.1f ms", c.workers, p.Watches[0].Delivered, p.Watches[0].Expected, 1000*p.Watches[0].Delivery.P50, 1000*p.Watches[0].Delivery.P99)
+			for _, w := range m.Workers {
+				t.Logf("%d workers: %s: clock %+.3f ms, known to %.3f ms", c.workers, w.Name, 1000*w.ClockOffset, 1000*w.ClockUncertainty)
+			}
 			s.wantNothing()
 		})
 	}
