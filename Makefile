@@ -112,10 +112,10 @@ calibrate-node: container-runtime controlplane kubelet ## Compare simulated node
 	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
 
 test-realnode: container-runtime controlplane kubelet ## Test what runs in real containers, on real kubelets: nodes, workers of a Job (needs root, containerd, runc; beside `make test`)
-	CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o $(BIN)/static/loadgen ./cmd/loadgen
+	CGO_ENABLED=0 go build -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/static/loadgen ./cmd/loadgen
 	go vet -tags realnode ./loadgen/internal/realnode
 	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_LOADGEN=$(BIN)/static/loadgen STORMGLASS_KUBELET=$(BIN)/kubelet \
-	  go test -tags realnode -count 1 -timeout 15m -v ./loadgen/internal/realnode
+	  go test -tags realnode -count 1 -timeout 25m -v ./loadgen/internal/realnode
 
 calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/pairs $(ARGS)
