@@ -57,6 +57,13 @@ func lifeCases() []lifeCase {
 		return func(p *corev1.Pod) { p.Spec.RestartPolicy, p.Spec.Containers[0].Args = policy, args }
 	}
 	probe := &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(8080)}}}
+	stuck := scenario.PodLife{LivenessFailsAfter: fixed(6 * time.Second), StopAfter: fixed(time.Minute)}
+	fails4s := func(policy corev1.RestartPolicy) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			args(policy, "--probes", ":8080", "--fail-after", "4s", "--deaf")(p)
+			p.Spec.Containers[0].LivenessProbe = probe
+		}
+	}
 	image := func(policy corev1.PullPolicy) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.Containers[0].Image, p.Spec.Containers[0].ImagePullPolicy = absentImage, policy
@@ -76,17 +83,14 @@ func lifeCases() []lifeCase {
 		{"completes-always", "exit code 0, restartPolicy Always, to its second restart", scenario.PodLife{ContainerRun: ends},
 			args(corev1.RestartPolicyAlways, "--after", "2s"), restarted(2)},
 		{"deleted-in-back-off", "deleted while it backs off", scenario.PodLife{ContainerRun: fails},
-			args(corev1.RestartPolicyAlways, "--after", "2s", "--code", "1"), waiting("CrashLoopBackOff")},
+			args(corev1.RestartPolicyAlways, "--after", "2s", "--code", "1"), backingOff(3 * time.Second)},
 		{"unready", "readiness probe fails for 6 s", scenario.PodLife{ReadinessFailsAfter: fixed(8 * time.Second), ReadinessFailsFor: fixed(4 * time.Second)},
 			func(p *corev1.Pod) {
 				p.Spec.Containers[0].Args = []string{"--probes", ":8080", "--fail-after", "7s", "--fail-for", "6s"}
 				p.Spec.Containers[0].ReadinessProbe = probe
 			}, readyTwice},
-		{"stuck", "liveness probe fails, to the first restart", scenario.PodLife{LivenessFailsAfter: fixed(6 * time.Second)},
-			func(p *corev1.Pod) {
-				p.Spec.Containers[0].Args = []string{"--probes", ":8080", "--fail-after", "4s", "--deaf"}
-				p.Spec.Containers[0].LivenessProbe = probe
-			}, restarted(1)},
+		{"stuck", "liveness probe fails, to the first restart", stuck, fails4s(corev1.RestartPolicyAlways), restarted(1)},
+		{"stuck-once", "liveness probe fails, restartPolicy Never", stuck, fails4s(corev1.RestartPolicyNever), inPhase(corev1.PodFailed)},
 		{"never-pulled", "image absent, imagePullPolicy Never, for 30 s", scenario.PodLife{ImagePullErrorFor: fixed(24 * time.Hour)},
 			image(corev1.PullNever), aged(30 * time.Second)},
 		{"unpullable", "image absent, for 60 s", scenario.PodLife{ImagePullErrorFor: fixed(24 * time.Hour)},
@@ -124,13 +128,19 @@ func lifeCases() []lifeCase {
 			p.Spec.Containers[0].ReadinessProbe = probe
 		}, ready},
 	}
-	return append(cases, lifeCase{
-		name: "evicted", says: "evicted by a kubelet that is short of memory", until: finished,
-		life: scenario.PodLife{Evict: scenario.Eviction{After: fixed(5 * time.Second), Condition: string(corev1.NodeMemoryPressure), For: scenario.Duration(5 * time.Minute)}},
-		change: func(p *corev1.Pod) {
+	evicted := scenario.PodLife{Evict: scenario.Eviction{After: fixed(5 * time.Second), Condition: string(corev1.NodeMemoryPressure), For: scenario.Duration(5 * time.Minute)}}
+	deaf := evicted
+	deaf.StopAfter = fixed(time.Minute)
+	asksMemory := func(args ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Args = args
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
-		},
-	})
+		}
+	}
+	return append(cases,
+		lifeCase{"evicted", "evicted by a kubelet that is short of memory", evicted, asksMemory(), finished},
+		lifeCase{"evicted-deaf", "evicted, and killed after its grace period", deaf, asksMemory("--deaf"), finished},
+	)
 }
 
 // pod is the case's on a node.
@@ -191,9 +201,12 @@ func restarted(times int32) func([]stamped) bool {
 	}
 }
 
-func waiting(reason string) func([]stamped) bool {
+// backingOff reports whether a container that was started again ended so long ago.
+func backingOff(d time.Duration) func([]stamped) bool {
 	return func(all []stamped) bool {
-		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.State.Waiting != nil && s.State.Waiting.Reason == reason })
+		return time.Since(all[len(all)-1].at) > d && anyStatus(last(all), func(s corev1.ContainerStatus) bool {
+			return s.RestartCount > 0 && s.State.Running == nil
+		})
 	}
 }
 

@@ -27,18 +27,19 @@ type PodLife struct {
 	Init ContainerRun `yaml:"init,omitempty"`
 	// ImagePullErrorFor: how long images cannot be pulled, from the pod's start; 24h: never
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: from a container's start until its readiness probe succeeds
+	// ReadyAfter: from a container's start until its readiness probe would succeed, which one
+	// of the pod's own does at its next attempt
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
 	// ReadinessFailsAfter: from Ready until the readiness probe fails, each time
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
 	// ReadinessFailsFor: default until the container's end
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
-	// LivenessFailsAfter: from each start until the liveness probe fails and the container is
-	// killed, with exitCode 137
+	// LivenessFailsAfter: from each start until the liveness probe fails; the container is
+	// killed after its grace period, with exitCode 137
 	LivenessFailsAfter Spread `yaml:"livenessFailsAfter,omitempty"`
-	// StopAfter: from a deletion until the containers end; after the pod's grace period they
-	// are killed
+	// StopAfter: from a deletion, an eviction or the failure of a liveness probe until the
+	// containers end; after the grace period they are killed
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
 	Evict     Eviction `yaml:"evict,omitempty"` // by the kubelet, under pressure
 }

@@ -67,7 +67,8 @@
 // and stop at once when their pod is deleted; probes succeed; readiness gates are
 // honoured. A pod with a life (spec.podLives, docs/reference/pod-lives.md) has a
 // lifecycle, which ends and restarts its containers, fails its probes and image
-// pulls, and evicts it. Pods of Jobs without one complete after 10 s.
+// pulls, and evicts it. Pods of Jobs without one complete after 10 s. A pod that is
+// deleted before its containers ran ends as Failed, ContainerStatusUnknown.
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than

@@ -66,7 +66,6 @@ type stage uint8
 
 const (
 	pulls stage = iota
-	backsOff
 	starts
 	becomesReady
 	failsReadiness
@@ -129,14 +128,6 @@ func (l *lifecycle) initialize(i int) {
 	}
 }
 
-// wait makes a container one that waits to be started.
-func (l *lifecycle) wait(c *containerState, reason, message string) {
-	if c.state.Terminated != nil {
-		c.last = c.state.Terminated
-	}
-	c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
-}
-
 // concerns reports whether the life happens to a container.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
@@ -154,6 +145,7 @@ func (l *lifecycle) launch(which ...int) {
 			c.last = c.state.Terminated
 		}
 		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+		c.failing, c.attempts = nil, 0
 		c.started, c.ready = true, c.kind == sidecar
 		if c.kind == regular {
 			l.ran = true
@@ -186,14 +178,13 @@ func (l *lifecycle) arm(i int, ran time.Duration) {
 		l.afterOrNow(timerKey{i, ends}, l.drawn(l.of.Init.RunFor, i, "init")-ran, func() { l.end(i, code, reason) })
 		return
 	}
+	if c.kind == regular && !c.ready {
+		l.awaitReady(i, ran)
+	}
 	if !l.concerns(c) {
 		return
 	}
-	switch {
-	case c.kind == regular && !c.ready:
-		l.after(timerKey{i, becomesReady}, l.drawn(l.of.ReadyAfter, i, "ready")-ran, func() { l.becomeReady(i) })
-		l.keepFailing(i)
-	case c.kind == regular:
+	if c.kind == regular && c.ready {
 		l.armReadiness(i)
 	}
 	if d := l.drawn(l.of.LivenessFailsAfter, i, "liveness"); d > 0 && !l.healed(c) {

@@ -1,10 +1,8 @@
 package node
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,13 +15,8 @@ import (
 func (l *lifecycle) end(i int, code int32, reason string) {
 	c := &l.model.containers[i]
 	l.exit(c, code, reason)
-	for _, s := range []stage{becomesReady, failsReadiness, failsLiveness, ends} {
-		l.stop(timerKey{i, s})
-	}
-	switch {
-	case code == 0:
-		c.ready = c.kind == initial
-	default:
+	l.stopStages(i)
+	if code != 0 {
 		c.failures++
 	}
 	if c.kind != initial || code != 0 {
@@ -36,10 +29,17 @@ func (l *lifecycle) end(i int, code int32, reason string) {
 		l.initialize(i + 1)
 	case l.model.restarts(c, code):
 		l.restart(i)
-	case finished(l.model.phase()):
+	case l.model.over():
 		l.finish()
 	default:
 		l.report()
+	}
+}
+
+// stopStages stops what was to come in a container's run.
+func (l *lifecycle) stopStages(i int) {
+	for _, s := range []stage{becomesReady, failsReadiness, failsLiveness, ends} {
+		l.stop(timerKey{i, s})
 	}
 }
 
@@ -66,66 +66,81 @@ func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 		ExitCode: code, Reason: reason, StartedAt: c.state.Running.StartedAt, FinishedAt: metav1.NewTime(l.now()), ContainerID: l.model.containerID(c),
 	}
 	c.state = corev1.ContainerState{Terminated: ended}
-	c.ready, c.started = false, false
+	c.ready, c.started = c.kind == initial && code == 0, false
 }
 
-// restart starts a container again that has ended, after a kubelet's back-off.
-func (l *lifecycle) restart(i int) {
-	c := &l.model.containers[i]
-	ended := c.exited().FinishedAt.Time
-	delay := c.backOff.remaining(ended)
-	again := func() {
-		c.backOff.next(ended, l.now(), l.k.plan.restartMost)
-		c.restarts++
-		l.count(lifeRestarted)
-		l.launch(i)
-	}
-	l.report()
-	if delay == 0 {
-		again()
-		return
-	}
-	name := l.model.fullName()
-	l.announce(c, corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.spec.Name, name))
-	wait := requeued(delay, draw(l.k.plan.Seed, "back-off", l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts))))
-	l.after(timerKey{i, backsOff}, min(noticed, wait/2), func() {
-		l.wait(c, "CrashLoopBackOff", fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", delay, c.spec.Name, name))
-		l.report()
-	})
-	l.after(timerKey{i, starts}, wait, again)
-}
-
-// finish ends the pod: its phase is Succeeded or Failed.
+// finish ends the pod, whose containers have ended but for sidecars: its phase becomes Succeeded or Failed once its sandbox
+// is stopped.
 func (l *lifecycle) finish() {
 	l.cancel()
-	for i := range l.model.containers {
-		if c := &l.model.containers[i]; c.state.Running != nil { // a sidecar
-			l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
-			l.exit(c, 0, "")
-		}
-	}
 	l.become(ended)
 	l.ended = true
-	l.version++
-	version, final := l.version, l.render()
-	if l.k.plan.everyRequest() {
-		last := *final // until its sandbox is gone
-		last.Phase, last.Reason, last.Message = corev1.PodPending, "", ""
-		if l.ran {
-			last.Phase = corev1.PodRunning
+	if l.model.sidecarsRun() { // which are killed with the sandbox
+		if l.k.plan.everyRequest() {
+			l.report()
 		}
-		last.Conditions = slices.Clone(final.Conditions)
-		for i := range last.Conditions {
-			if c := &last.Conditions[i]; c.Type == corev1.PodReadyToStartContainers {
-				c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
-			}
-		}
-		l.k.write(l.life, func() { l.write(version, &last, 0) })
+		l.killing()
+		l.exitAll(0)
+		l.model.noSandbox = true
 	}
-	pod := l.model.pod
+	if l.k.plan.everyRequest() {
+		l.version++
+		version, status := l.version, l.render()
+		status.Phase = corev1.PodPending
+		if l.ran {
+			status.Phase = corev1.PodRunning
+		}
+		l.k.write(l.life, func() { l.write(version, status, 0) })
+	}
+	l.complete()
+}
+
+// complete reports the last status of a pod whose containers have ended.
+func (l *lifecycle) complete() {
+	l.become(ended)
+	l.ended = true
+	l.model.stopped, l.model.noSandbox = true, true
+	l.version++
+	final, pod := abandoned(l.model.pod, l.render()), l.model.pod
 	l.k.write(l.life, func() {
 		l.k.unmount(l.life, l.p, pod, func() { l.writeFinal(final, 0) })
 	})
+}
+
+func (m *podModel) sidecarsRun() bool {
+	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.kind == sidecar && c.state.Running != nil })
+}
+
+// killing announces that the running containers are stopped.
+func (l *lifecycle) killing() {
+	for i := range l.model.containers {
+		if c := &l.model.containers[i]; c.state.Running != nil {
+			l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
+		}
+	}
+}
+
+// exitAll ends the running containers.
+func (l *lifecycle) exitAll(code int32) {
+	for i := range l.model.containers {
+		if c := &l.model.containers[i]; c.state.Running != nil {
+			l.exit(c, code, "")
+		}
+	}
+}
+
+// stopping returns how long the running containers take to end within a grace period, and their exit code.
+func (l *lifecycle) stopping(grace time.Duration) (takes time.Duration, code int32) {
+	for i := range l.model.containers {
+		if c := &l.model.containers[i]; c.state.Running != nil && l.concerns(c) {
+			takes = max(takes, l.drawn(l.of.StopAfter, i, "stop"))
+		}
+	}
+	if grace = max(grace, minGrace); takes > grace {
+		l.count(lifeStopTimedOut)
+		return grace, killed
+	}
+	return takes, 0
 }
 
 // writeFinal is called without mu.
@@ -185,52 +200,57 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	if start != nil {
 		l.model.pod.Status.StartTime = start
 	}
-	stops, code := time.Duration(0), int32(0)
-	for i := range l.model.containers {
-		c := &l.model.containers[i]
-		if c.state.Running == nil {
-			continue
-		}
-		if l.p.counted {
-			l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
-		}
-		if l.concerns(c) {
-			stops = max(stops, l.drawn(l.of.StopAfter, i, "stop"))
-		}
-	}
-	if grace := graceOf(spec); stops > grace {
-		l.count(lifeStopTimedOut)
-		stops, code = grace, killed
-	}
+	l.killing()
+	takes, code := l.stopping(graceOf(spec))
+	over := finished(spec.Status.Phase)
 	stop := func() {
 		k.write(l.life, func() {
 			k.mu.Lock()
-			l.model.stopping = true
-			for i := range l.model.containers {
-				if c := &l.model.containers[i]; c.state.Running != nil {
-					l.exit(c, code, "")
-				}
-			}
+			l.exitAll(code)
+			l.model.stopped, l.model.noSandbox = true, true
 			status := l.render()
 			k.mu.Unlock()
 			k.terminate(l.life, l.p, spec, status, 0)
 		})
 	}
-	over := finished(spec.Status.Phase)
-	if !over && stops > 0 {
-		l.timers[timerKey{-1, ends}] = l.life.after(stops, stop)
+	if !over && takes > 0 {
+		l.timers[timerKey{-1, ends}] = l.life.after(takes, stop)
 	}
+	failing := l.model.showsReason()
+	l.model.deleted = true
 	l.become(stopping)
-	if l.p.counted && k.plan.everyRequest() {
-		k.write(l.life, func() { k.writeStopping(l.life, l.p, spec.Generation) })
+	if k.plan.everyRequest() {
+		if failing {
+			l.reportStopping()
+		} else {
+			k.write(l.life, func() { k.writeStopping(l.life, l.p, spec.Generation) })
+		}
 	}
 	switch {
 	case over:
 		k.write(l.life, func() { k.remove(l.life, l.p, 0) })
-	case stops <= 0:
+	case takes <= 0:
 		stop()
 	}
 }
+
+// reportStopping reports that a deletion was seen, of a pod of which a container did not start: why, it says no longer.
+func (l *lifecycle) reportStopping() {
+	status := l.render()
+	l.k.write(l.life, func() {
+		if l.k.in(l.p, stopping) {
+			_, _ = l.k.patchPodStatus(l.life.ctx, l.p, status) // counted; the next report says it too
+		}
+	})
+}
+
+// showsReason reports whether the last status said why a container does not start.
+func (m *podModel) showsReason() bool {
+	return slices.ContainsFunc(m.containers, func(c containerState) bool { return c.shown != "" })
+}
+
+// minGrace is the least time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
+const minGrace = 2 * time.Second
 
 // graceOf is the time that a pod has to end.
 func graceOf(pod *corev1.Pod) time.Duration {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,36 +45,44 @@ func TestContainersTakeTheirTimeToStop(t *testing.T) {
 func TestPodIsDeletedInAnyStage(t *testing.T) {
 	pulls := scenario.PodLife{Name: "pulls", ImagePullErrorFor: fixed(24 * time.Hour)}
 	inits := scenario.PodLife{Name: "inits", Init: scenario.ContainerRun{RunFor: fixed(time.Hour)}}
+	withInit := func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "i"}} }
+	type step struct {
+		after time.Duration
+		is    string
+	}
+	const (
+		running = "Running, ready, running"
+		again   = "Running, ready, running x1 after Error(1)"
+		ended   = "Running, Error(1) x1 after Error(1)"
+	)
 	for _, test := range []struct {
 		name   string
 		life   scenario.PodLife
-		steps  int // of 5 s
 		change func(*corev1.Pod)
-		is     string
+		starts string
+		steps  []step
 		last   string
 	}{
-		{"image pull", pulls, 0, nil, "Pending, ErrImagePull", "Failed, ErrImagePull"},
-		{"image pull back-off", pulls, 1, nil, "Pending, ImagePullBackOff", "Failed, ImagePullBackOff"},
-		{
-			"init container", inits, 1, func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "i"}} },
-			"Pending, running, PodInitializing", "Failed, Completed(0), PodInitializing",
-		},
-		{"running", crashing(time.Hour), 1, nil, "Running, ready, running", "Succeeded, Completed(0)"},
-		{
-			"after its end", crashing(5 * time.Second), 2, nil,
-			"Running, Error(1) x1 after Error(1)", "Failed, Error(1) x1 after Error(1)",
-		},
+		{"image pull", pulls, nil, "Pending, ContainerCreating", nil, "Failed, ContainerStatusUnknown(137)"},
+		{"image pull error", pulls, nil, "Pending, ContainerCreating", []step{{noticed, "Pending, ErrImagePull"}}, "Failed, ContainerStatusUnknown(137)"},
+		{"init container", inits, withInit, "Pending, running, PodInitializing", nil, "Failed, Completed(0), PodInitializing"},
+		{"running", crashing(time.Hour), nil, running, []step{{time.Minute, running}}, "Succeeded, Completed(0)"},
+		{"after its end", crashing(5 * time.Second), nil, running, []step{{5 * time.Second, again}, {5 * time.Second, ended}}, "Failed, Error(1) x1 after Error(1)"},
+		{"in its back-off", crashing(5 * time.Second), nil, running,
+			[]step{{5 * time.Second, again}, {5 * time.Second, ended}, {15 * time.Second, "Running, CrashLoopBackOff x1 after Error(1)"}}, "Failed, Error(1) x1 after Error(1)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := startLiving(t, Lean, test.life)
 			before := l.clock.Waiters()
 			l.bind("sg-0", "web", test.change)
-			l.await("it begins", func() bool { return len(l.stub.seen("PATCH", "/pods/web/status")) >= 2 })
-			for range test.steps {
-				l.clock.Step(5 * time.Second)
-				eventually(t, "it has settled", func() bool { return l.settled("web") })
+			l.awaitPod("web", test.starts)
+			if test.life.Name == pulls.Name {
+				l.await("an attempt", func() bool { return slices.Contains(l.told("web"), "Failed") })
 			}
-			l.awaitPod("web", test.is)
+			for _, step := range test.steps {
+				l.clock.Step(step.after)
+				l.awaitPod("web", step.is)
+			}
 			l.deletePod("web")
 			l.await("it is gone", func() bool { return l.pods["web"] == nil })
 			if all := l.statuses("web"); all[len(all)-1] != test.last {

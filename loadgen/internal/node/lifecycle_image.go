@@ -7,74 +7,65 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pull starts the regular containers, once their images can be pulled.
+// pull starts the regular containers whose images are there, and attempts to pull the others. A kubelet looks at the pod
+// again once it has seen its sandbox, and then about every 10 s. Each look reports how the attempts before it failed.
 func (l *lifecycle) pull() {
-	var all, failing []int
+	fails := l.drawn(l.of.ImagePullErrorFor, -1, "image pull")
+	absent := fails >= never || l.now().Before(l.model.pod.Status.StartTime.Add(fails))
+	var there, failing []int
+	changed := false
 	for i := range l.model.containers {
 		c := &l.model.containers[i]
-		if c.kind != regular {
+		switch {
+		case c.kind != regular || c.ran():
 			continue
-		}
-		all = append(all, i)
-		if l.concerns(c) {
+		case absent && l.concerns(c):
 			failing = append(failing, i)
+		default:
+			there = append(there, i)
 		}
-	}
-	fails := l.drawn(l.of.ImagePullErrorFor, -1, "image pull")
-	if len(failing) > 0 && (fails >= never || l.now().Before(l.model.pod.Status.StartTime.Add(fails))) {
-		l.pullFails(failing)
-		return
-	}
-	l.launch(all...)
-}
-
-// pullFails reports that images cannot be pulled. A kubelet looks at the pod again once it has seen its sandbox, and
-// then about every 10 s: it tries again where the image's back-off is over.
-func (l *lifecycle) pullFails(failing []int) {
-	changed := false
-	for _, i := range failing {
-		changed = l.tryImage(&l.model.containers[i]) || changed
+		changed = changed || c.failing != nil && c.shown != c.failing.Reason
 	}
 	if changed {
 		l.report()
 	}
-	l.looks++
-	next := requeued(backOffFirst, draw(l.k.plan.Seed, "image pull", l.p.namespace, l.p.name, strconv.Itoa(l.looks)))
-	if l.looks == 1 {
-		next = noticed
+	if len(there) > 0 {
+		l.launch(there...)
+	}
+	if len(failing) == 0 {
+		return
+	}
+	for _, i := range failing {
+		l.tryImage(&l.model.containers[i])
+	}
+	next := noticed
+	if l.looks++; l.looks > 1 {
+		next = requeued(backOffFirst, draw(l.k.plan.Seed, "image pull", l.p.namespace, l.p.name, strconv.Itoa(l.looks)))
 	}
 	l.after(timerKey{-1, pulls}, next, l.pull)
 }
 
-// tryImage is a kubelet's attempt at an image that it does not get. It reports whether the container's status changed.
-func (l *lifecycle) tryImage(c *containerState) (changed bool) {
-	was := ""
-	if c.state.Waiting != nil {
-		was = c.state.Waiting.Reason
-	}
+// tryImage is a kubelet's attempt at an image that it does not get.
+func (l *lifecycle) tryImage(c *containerState) {
 	now := l.now()
-	reason := "ErrImagePull"
+	reason, message := "ErrImagePull", absentImage(c)
 	switch {
 	case c.spec.ImagePullPolicy == corev1.PullNever:
-		reason = "ErrImageNeverPull"
-		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", c.spec.Image)
+		reason, message = "ErrImageNeverPull", fmt.Sprintf("Container image %q is not present with pull policy of Never", c.spec.Image)
 		l.announce(c, corev1.EventTypeWarning, reason, message)
-		l.wait(c, reason, message)
 	case now.Before(c.pulls.updated.Add(c.pulls.delay)):
-		reason = "ImagePullBackOff"
-		message := fmt.Sprintf("Back-off pulling image %q", c.spec.Image)
-		l.announce(c, corev1.EventTypeNormal, "BackOff", message)
-		l.wait(c, reason, message+": ErrImagePull: "+absentImage(c))
+		back := fmt.Sprintf("Back-off pulling image %q", c.spec.Image)
+		l.announce(c, corev1.EventTypeNormal, "BackOff", back)
+		reason, message = "ImagePullBackOff", back+": "+reason+": "+message
 	default:
 		l.count(lifeImagePullFailed)
 		c.pulled = true // when it is
 		c.pulls.next(now, now, imageBackOff)
 		l.announce(c, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", c.spec.Image))
-		l.announce(c, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", c.spec.Image, absentImage(c)))
-		l.wait(c, reason, absentImage(c))
+		l.announce(c, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", c.spec.Image, message))
 	}
+	c.failing = &corev1.ContainerStateWaiting{Reason: reason, Message: message}
 	l.announce(c, corev1.EventTypeWarning, "Failed", "Error: "+reason)
-	return reason != was
 }
 
 func absentImage(c *containerState) string {

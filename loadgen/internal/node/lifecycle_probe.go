@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -41,16 +40,46 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container is Ready some time after its start only.
+// awaitsReady reports whether a container is Ready some time after its start only. A readiness probe is attempted at the
+// start, when the container does not answer yet; after a startup probe it succeeds at once.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
-	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{}
+	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
+}
+
+// awaitReady makes a container Ready that has run for some time, and has its readiness probe fail until then.
+func (l *lifecycle) awaitReady(i int, ran time.Duration) {
+	c := &l.model.containers[i]
+	after := time.Duration(0)
+	if l.concerns(c) {
+		after = l.drawn(l.of.ReadyAfter, i, "ready")
+	}
+	if p := c.spec.ReadinessProbe; p != nil {
+		after = probeSucceeds(p, after)
+		if ran == 0 && p.InitialDelaySeconds <= 0 && l.k.plan.postsEvents() {
+			l.unhealthy(i, failsReadiness)
+		}
+	}
+	left := max(after-ran, 1)
+	l.keepFailing(i, l.now().Add(left))
+	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
+}
+
+// probeSucceeds is how long after a container's start its readiness probe has succeeded that would from after on. It is
+// attempted each period (pkg/kubelet/prober).
+func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
+	period := periodOf(p)
+	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
+	attempts := max(1, (after+period-1)/period) + time.Duration(max(1, p.SuccessThreshold)-1)
+	return attempts * period
 }
 
 func (l *lifecycle) becomeReady(i int) {
 	l.stop(timerKey{i, failsReadiness})
 	l.model.containers[i].ready = true
 	l.report()
-	l.armReadiness(i)
+	if l.concerns(&l.model.containers[i]) {
+		l.armReadiness(i)
+	}
 }
 
 func (l *lifecycle) armReadiness(i int) {
@@ -79,16 +108,18 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing has the readiness probe of a container that is not Ready fail each period.
-func (l *lifecycle) keepFailing(i int) {
+// keepFailing has the readiness probe of a container that is not Ready fail each period, until it is.
+func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {
 		return
 	}
-	l.after(timerKey{i, failsReadiness}, periodOf(probe), func() {
-		l.unhealthy(i, failsReadiness)
-		l.keepFailing(i)
-	})
+	if next := periodOf(probe); until.IsZero() || l.now().Add(next).Before(until) {
+		l.after(timerKey{i, failsReadiness}, next, func() {
+			l.unhealthy(i, failsReadiness)
+			l.keepFailing(i, until)
+		})
+	}
 }
 
 func periodOf(probe *corev1.Probe) time.Duration {
@@ -108,19 +139,10 @@ func (l *lifecycle) failReadiness(i int) {
 	l.model.containers[i].ready = false
 	l.count(lifeReadinessFailed)
 	l.report()
+	var until time.Time
 	if d := l.drawn(l.of.ReadinessFailsFor, i, "unready"); d > 0 {
+		until = l.now().Add(d)
 		l.after(timerKey{i, becomesReady}, d, func() { l.becomeReady(i) })
 	}
-	l.keepFailing(i)
-}
-
-func (l *lifecycle) failLiveness(i int) {
-	c := &l.model.containers[i]
-	l.count(lifeLivenessFailed)
-	message := fmt.Sprintf("Container %s failed liveness probe", c.spec.Name)
-	if l.model.restarts(c, killed) {
-		message += ", will be restarted"
-	}
-	l.announce(c, corev1.EventTypeNormal, "Killing", message)
-	l.end(i, killed, "")
+	l.keepFailing(i, until)
 }

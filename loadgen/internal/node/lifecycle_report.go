@@ -116,8 +116,14 @@ func (l *lifecycle) adopt() {
 		c := &l.model.containers[i]
 		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if s.Name == c.spec.Name {
-				c.state, c.last, c.restarts, c.ready = s.State, s.LastTerminationState.Terminated, s.RestartCount, s.Ready
-				c.started = s.Started != nil && *s.Started
+				last := s.LastTerminationState.Terminated
+				switch {
+				case s.State.Running != nil || s.State.Terminated != nil:
+					c.state, c.last = s.State, last
+				case last != nil: // it backed off
+					c.state = corev1.ContainerState{Terminated: last}
+				}
+				c.restarts, c.ready, c.started = s.RestartCount, s.Ready, s.Started != nil && *s.Started
 			}
 		}
 		c.failures = int(c.restarts)
@@ -130,14 +136,14 @@ func (l *lifecycle) adopt() {
 	now := l.now()
 	for i := range l.model.containers {
 		c := &l.model.containers[i]
-		switch exited := c.exited(); {
+		switch exited := c.state.Terminated; {
 		case c.state.Running != nil:
 			l.arm(i, max(0, now.Sub(c.state.Running.StartedAt.Time)))
 		case exited != nil && c.kind != initial && l.model.restarts(c, exited.ExitCode):
 			l.restart(i)
 		}
 	}
-	if finished(l.model.phase()) {
+	if l.model.over() {
 		l.finish()
 		return
 	}

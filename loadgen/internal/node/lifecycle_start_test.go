@@ -10,21 +10,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s: in vain while the image backs off.
+// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s, and each time reports the attempt
+// before.
 func TestImageThatCannotBePulled(t *testing.T) {
 	const look = 15 * time.Second
 	life := scenario.PodLife{Name: "unpullable", ImagePullErrorFor: fixed(40 * time.Second)}
 	l := startLiving(t, Lean, life)
 	l.bind("sg-0", "web", nil)
-	l.awaitPod("web", "Pending, ErrImagePull")
+	l.await("an attempt", func() bool { return slices.Contains(l.told("web"), "Failed") })
+	l.awaitPod("web", "Pending, ContainerCreating")
 	for _, step := range []struct {
 		by time.Duration
 		is string
 	}{
-		{noticed, "Pending, ImagePullBackOff"},
-		{look, "Pending, ErrImagePull"}, // after 10 s
-		{look, "Pending, ImagePullBackOff"},
-		{look, "Running, ready, running"}, // after 20 s more
+		{noticed, "Pending, ErrImagePull"},
+		{look, "Pending, ImagePullBackOff"}, // and, 10 s after the first attempt, the second
+		{look, "Pending, ErrImagePull"},
+		{look, "Running, ready, running"},
 	} {
 		l.clock.Step(step.by)
 		l.awaitPod("web", step.is)
@@ -41,8 +43,9 @@ func TestImageThatCannotBePulled(t *testing.T) {
 func TestImageThatIsNeverPulled(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{Name: "absent", ImagePullErrorFor: fixed(never)})
 	l.bind("sg-0", "web", func(p *corev1.Pod) { p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever })
-	l.awaitPod("web", "Pending, ErrImageNeverPull")
+	l.await("an attempt", func() bool { return slices.Contains(l.told("web"), "Failed") })
 	l.clock.Step(noticed)
+	l.awaitPod("web", "Pending, ErrImageNeverPull")
 	l.await("it is told again", func() bool { return len(l.countedUp("web")) >= 2 })
 	l.locked(func() {
 		if told := l.told("web"); !slices.Equal(told, []string{"ErrImageNeverPull", "Failed"}) {
@@ -50,6 +53,19 @@ func TestImageThatIsNeverPulled(t *testing.T) {
 		}
 	})
 	l.awaitPod("web", "Pending, ErrImageNeverPull")
+}
+
+// A container whose image is there starts beside one whose image is not.
+func TestOneImageOfTwoCannotBePulled(t *testing.T) {
+	l := startLiving(t, Lean, scenario.PodLife{Name: "absent", Container: "d", ImagePullErrorFor: fixed(10 * time.Second)})
+	l.bind("sg-0", "web", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d"}) })
+	l.awaitPod("web", "Pending, running, ContainerCreating")
+	l.clock.Step(noticed)
+	l.awaitPod("web", "Pending, running, ErrImagePull")
+	l.clock.Step(15 * time.Second)
+	l.awaitPod("web", "Running, ready, running, running")
+	l.deletePod("web")
+	l.await("it is gone", func() bool { return l.pods["web"] == nil })
 }
 
 func TestInitContainersRunOneAfterAnother(t *testing.T) {
@@ -113,8 +129,12 @@ func TestProbesFail(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running")
 
 	l.clock.Step(15 * time.Second)
+	l.await("it is told", func() bool {
+		return slices.Contains(l.told("stuck"), "Unhealthy") && slices.Contains(l.told("stuck"), "Killing")
+	})
+	l.awaitPod("stuck", "Running, ready, running")
+	l.clock.Step(minGrace)
 	l.awaitPod("stuck", "Running, ready, running x1 after Error(137)")
-	l.await("it is told", func() bool { return slices.Contains(l.told("stuck"), "Unhealthy") })
 	if flapped, killed := l.happened("flapping", lifeReadinessFailed), l.happened("stuck", lifeLivenessFailed); flapped != 2 || killed != 1 {
 		t.Errorf("%d and %d failures were counted", flapped, killed)
 	}
@@ -122,58 +142,84 @@ func TestProbesFail(t *testing.T) {
 
 // Probes of the pod's own fail as often as it takes, a period apart, and the last failure is what a life says.
 func TestProbesFailUpToTheirThreshold(t *testing.T) {
+	const period = 2 * time.Second
 	probe := &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}
 	for _, test := range []struct {
 		name   string
 		life   scenario.PodLife
 		change func(*corev1.Container)
+		before int // failures until it is Ready
 		after  string
 	}{
-		{"readiness", scenario.PodLife{ReadinessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.ReadinessProbe = probe }, "Running, running"},
-		{"liveness", scenario.PodLife{LivenessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.LivenessProbe = probe },
-			"Running, ready, running x1 after Error(137)"},
+		{"readiness", scenario.PodLife{ReadinessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.ReadinessProbe = probe }, 1, "Running, running"},
+		{"liveness", scenario.PodLife{LivenessFailsAfter: fixed(10 * time.Second)}, func(c *corev1.Container) { c.LivenessProbe = probe }, 0,
+			"Running, ready, running"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.life.Name = "failing"
 			l := startLiving(t, Lean, test.life)
 			l.bind("sg-0", "web", func(p *corev1.Pod) { test.change(&p.Spec.Containers[0]) })
+			if test.before > 0 {
+				l.awaitPod("web", "Running, running")
+				l.await("the failure at its start", func() bool { return l.unhealthy("web") == 1 })
+				l.clock.Step(period)
+			}
 			l.awaitPod("web", "Running, ready, running")
-			unhealthy := func() bool { return slices.Contains(l.told("web"), "Unhealthy") }
 			l.clock.Step(5 * time.Second)
 			l.locked(func() {
-				if unhealthy() {
+				if l.unhealthy("web") != test.before {
 					t.Error("a probe fails before 6 s have passed")
 				}
 			})
 			l.clock.Step(time.Second)
-			l.await("the first failure", unhealthy)
-			l.clock.Step(2 * time.Second)
-			l.await("the second failure", func() bool { return len(l.countedUp("web")) == 1 })
+			l.await("the first failure", func() bool { return l.unhealthy("web") == test.before+1 })
+			l.clock.Step(period)
+			l.await("the second failure", func() bool { return l.unhealthy("web") == test.before+2 })
 			l.awaitPod("web", "Running, ready, running")
-			l.clock.Step(2 * time.Second)
+			l.clock.Step(period)
+			l.await("the third failure", func() bool { return l.unhealthy("web") == test.before+3 })
 			l.awaitPod("web", test.after)
-			l.await("the third failure", func() bool { return len(l.countedUp("web")) >= 2 })
 		})
 	}
 }
 
-// A readiness probe fails each period while the container is not Ready.
+// A readiness probe is attempted as the container starts, when it does not answer yet, and each period until it succeeds.
 func TestReadinessProbeFailsUntilReady(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{Name: "late", ReadyAfter: fixed(5 * time.Second)})
 	l.bind("sg-0", "web", func(p *corev1.Pod) {
 		p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}
 	})
 	l.awaitPod("web", "Running, running")
-	l.clock.Step(2 * time.Second)
-	l.await("the first failure", func() bool { return slices.Contains(l.told("web"), "Unhealthy") })
-	l.clock.Step(2 * time.Second)
-	l.await("the second failure", func() bool { return len(l.countedUp("web")) == 1 })
-	l.clock.Step(time.Second)
+	for n := 1; n <= 3; n++ {
+		l.await("a failure", func() bool { return l.unhealthy("web") == n })
+		l.awaitPod("web", "Running, running")
+		l.clock.Step(2 * time.Second)
+	}
 	l.awaitPod("web", "Running, ready, running")
 	l.clock.Step(time.Minute)
 	l.locked(func() {
-		if n := len(l.countedUp("web")); n != 1 {
-			t.Errorf("%d more failures were posted", n)
+		if n := l.unhealthy("web"); n != 3 {
+			t.Errorf("%d failures were posted, want 3", n)
 		}
 	})
+}
+
+func TestReadinessProbeSucceedsAtAnAttempt(t *testing.T) {
+	const second = time.Second
+	for _, test := range []struct {
+		probe corev1.Probe
+		after time.Duration
+		want  time.Duration
+	}{
+		{corev1.Probe{}, 0, second},
+		{corev1.Probe{PeriodSeconds: 10}, 0, 10 * second},
+		{corev1.Probe{PeriodSeconds: 10}, 10 * second, 10 * second},
+		{corev1.Probe{PeriodSeconds: 10}, 11 * second, 20 * second},
+		{corev1.Probe{PeriodSeconds: 3, InitialDelaySeconds: 5}, 0, 6 * second},
+		{corev1.Probe{PeriodSeconds: 3, SuccessThreshold: 3}, 4 * second, 12 * second},
+	} {
+		if got := probeSucceeds(&test.probe, test.after); got != test.want {
+			t.Errorf("%+v that would succeed from %s on does after %s, want %s", test.probe, test.after, got, test.want)
+		}
+	}
 }

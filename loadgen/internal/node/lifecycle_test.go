@@ -34,6 +34,8 @@ func TestPodsOfJobsComplete(t *testing.T) {
 	})
 }
 
+// A container stays ended while it backs off, until its kubelet looks at the pod again: when the back-off is over, or
+// after a minute, and up to half as long again.
 func TestCrashLoopBacksOff(t *testing.T) {
 	l := startLiving(t, Lean, crashing(5*time.Second))
 	l.bind("sg-0", "web", nil)
@@ -41,27 +43,40 @@ func TestCrashLoopBacksOff(t *testing.T) {
 	l.clock.Step(5 * time.Second)
 	l.awaitPod("web", "Running, ready, running x1 after Error(1)") // the first restart is at once
 	for n, delay := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
+		delay *= time.Second
+		ended, backsOff := fmt.Sprintf("Running, Error(1) x%d after Error(1)", n+1), fmt.Sprintf("Running, CrashLoopBackOff x%d after Error(1)", n+1)
 		l.clock.Step(5 * time.Second)
-		l.awaitPod("web", fmt.Sprintf("Running, Error(1) x%d after Error(1)", n+1))
-		l.clock.Step(noticed)
-		l.awaitPod("web", fmt.Sprintf("Running, CrashLoopBackOff x%d after Error(1)", n+1))
+		l.awaitPod("web", ended)
+		if running := l.fleet.Live().PodsRunning; running != 0 {
+			t.Errorf("%d pods run while one backs off", running)
+		}
+		const longest = resyncInterval * 3 / 2
+		left := delay - 1
+		if delay > longest {
+			l.clock.Step(longest)
+			l.awaitPod("web", backsOff)
+			left -= longest
+		}
+		l.clock.Step(left)
 		l.locked(func() {
-			want := fmt.Sprintf("back-off %s restarting failed container=c pod=web_ns(uid-web)", delay*time.Second)
+			if s := l.pods["web"].Status.ContainerStatuses[0]; s.State.Running != nil || delay <= resyncInterval && s.State.Terminated == nil {
+				t.Errorf("before restart %d, within its back-off: %+v", n+2, s.State)
+			}
+		})
+		l.clock.Step(min(delay, resyncInterval)/2 + 1)
+		l.awaitPod("web", backsOff)
+		l.locked(func() {
+			want := fmt.Sprintf("back-off %s restarting failed container=c pod=web_ns(uid-web)", delay)
 			if got := l.pods["web"].Status.ContainerStatuses[0].State.Waiting.Message; got != want {
 				t.Errorf("message %q, want %q", got, want)
 			}
 		})
-		if running := l.fleet.Live().PodsRunning; running != 0 {
-			t.Errorf("%d pods run while one backs off", running)
-		}
-		l.clock.Step(delay*time.Second - noticed - 1)
-		l.locked(func() {
-			if s := l.pods["web"].Status.ContainerStatuses[0]; s.State.Running != nil {
-				t.Errorf("restart %d came before its back-off was over", n+2)
-			}
+		eventually(t, "its start was decided", func() bool {
+			l.clock.Step(startTakes)
+			got := ""
+			l.locked(func() { got = tell(l.pods["web"].Status) })
+			return got == fmt.Sprintf("Running, ready, running x%d after Error(1)", n+2)
 		})
-		l.clock.Step(min(delay*time.Second, resyncInterval)/2 + 1) // a kubelet's jitter
-		l.awaitPod("web", fmt.Sprintf("Running, ready, running x%d after Error(1)", n+2))
 	}
 	if n := l.happened("crashing", lifeRestarted); n != 8 {
 		t.Errorf("%d restarts were counted", n)

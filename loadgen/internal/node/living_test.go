@@ -88,11 +88,11 @@ func (l *living) awaitPod(name, want string) {
 }
 
 // statuses are those that were written of a pod, each in a line.
-func (l *living) statuses(name string) (all []string) {
-	l.locked(func() {
-		for _, r := range l.stub.seen("PATCH", "/pods/"+name+"/status") {
+func (s *stub) statuses(name string) (all []string) {
+	s.locked(func() {
+		for _, r := range s.seen("PATCH", "/pods/"+name+"/status") {
 			var p corev1.Pod
-			must(l.t, json.Unmarshal(r.body, &p))
+			must(s.t, json.Unmarshal(r.body, &p))
 			all = append(all, tell(p.Status))
 		}
 	})
@@ -105,7 +105,7 @@ func (l *living) settled(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, p := range k.pods {
-		if p.name == name && p.lifecycle != nil && p.lifecycle.acked != p.lifecycle.version {
+		if p.name == name && p.lifecycle != nil && p.state != stopping && !p.lifecycle.done && p.lifecycle.acked != p.lifecycle.version {
 			return false
 		}
 	}
@@ -143,6 +143,14 @@ func ownedBy(kind string) func(*corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "owner", UID: "uid-owner", Controller: &yes}}
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
+}
+
+// unhealthy counts the failures of probes that Events tell of, while nothing else is told twice. The stub is locked.
+func (l *living) unhealthy(pod string) int {
+	if !slices.Contains(l.told(pod), "Unhealthy") {
+		return 0
+	}
+	return 1 + len(l.countedUp(pod))
 }
 
 // countedUp are the patches of a pod's Events. The stub is locked.

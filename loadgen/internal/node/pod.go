@@ -183,54 +183,6 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	}
 }
 
-func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
-	if p.lifecycle != nil {
-		p.lifecycle.terminate(spec)
-		return
-	}
-	if p.state == running {
-		k.ledger.podsRunning.Add(-1)
-	}
-	p.state = stopping
-	life := k.life
-	if p.counted {
-		k.announceEvents(life, spec, killingEvents(spec))
-		if k.plan.everyRequest() {
-			k.write(life, func() { k.writeStopping(life, p, spec.Generation) })
-		}
-	}
-	if finished(spec.Status.Phase) {
-		k.write(life, func() { k.remove(life, p, 0) })
-		return
-	}
-	k.write(life, func() { k.terminate(life, p, spec, terminatedStatus(spec, life.clock.Now()), 0) })
-}
-
-// writeStopping reports that a pod's deletion was seen. It is not retried: the next report says it too.
-func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
-	if !k.in(p, stopping) {
-		return
-	}
-	body, err := generationPatch(p.uid, generation)
-	if err == nil {
-		_, _ = k.readAndPatch(life.ctx, p, body) // counted
-	}
-}
-
-// terminate reports that a pod's containers have ended, and then removes the pod.
-func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
-	if !k.in(p, stopping) {
-		return
-	}
-	_, err := k.patchPodStatus(life.ctx, p, status)
-	switch {
-	case err == nil:
-		k.unmount(life, p, spec, func() { k.remove(life, p, 0) })
-	case !gone(err):
-		k.retry(life, failures, func() { k.terminate(life, p, spec, status, failures+1) })
-	}
-}
-
 // remove deletes a pod that has terminated.
 func (k *kubelet) remove(life *life, p *pod, failures int) {
 	if !k.in(p, stopping) {

@@ -117,8 +117,11 @@ const (
 	backOffReset   = 10 * time.Minute // after so long a run
 	imageBackOff   = 5 * time.Minute  // at most
 	resyncInterval = time.Minute
-	// noticed is about the time until a kubelet's next look at a pod whose container has ended (pkg/kubelet/pleg).
+	// noticed is about the time until a kubelet's next look at a pod whose sandbox has started (pkg/kubelet/pleg).
 	noticed = time.Second
+	// startTakes is about the time from a kubelet's look at a pod until a container that it starts then is reported, as
+	// measured (docs/records/pod-lives.md).
+	startTakes = 150 * time.Millisecond
 )
 
 // backOff is a kubelet's of one container or image. The zero value has seen no attempt.
@@ -146,7 +149,9 @@ func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	b.updated = now
 }
 
-// requeued is a delay with the jitter of a kubelet's pod worker, up to half of it (pkg/kubelet/pod_workers.go).
-func requeued(delay time.Duration, drawn float64) time.Duration {
-	return delay + time.Duration(drawn/2*float64(min(delay, resyncInterval)))
+// requeued is when a kubelet looks at a pod again that has so long to wait: after a minute at the latest, and a jitter of
+// up to half of the time (completeWork in pkg/kubelet/pod_workers.go).
+func requeued(wait time.Duration, drawn float64) time.Duration {
+	wait = min(wait, resyncInterval)
+	return wait + time.Duration(drawn/2*float64(wait))
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -23,9 +24,9 @@ const (
 type containerState struct {
 	spec     *corev1.Container
 	kind     containerKind
-	field    string // of its Events
-	pulled   bool   // for this pod
-	state    corev1.ContainerState
+	field    string                           // of its Events
+	pulled   bool                             // for this pod
+	state    corev1.ContainerState            // Waiting: it has not run
 	last     *corev1.ContainerStateTerminated // of the run before
 	restarts int32
 	failures int // runs that ended with a code over 0
@@ -33,28 +34,24 @@ type containerState struct {
 	started  bool
 	backOff  backOff // of its restarts
 	pulls    backOff // of its image
-}
-
-// exited returns how the last run ended, nil while the container runs or has not run.
-func (c *containerState) exited() *corev1.ContainerStateTerminated {
-	switch {
-	case c.state.Terminated != nil:
-		return c.state.Terminated
-	case c.state.Waiting != nil:
-		return c.last
-	}
-	return nil
+	// failing is why the last attempt to start it failed (pkg/kubelet/reason_cache.go). The kubelet shows it when it
+	// looks at the pod again; shown is the reason in the last status.
+	failing  *corev1.ContainerStateWaiting
+	shown    string
+	attempts int // that failed, since its last start
 }
 
 // ran reports whether the container has run.
-func (c *containerState) ran() bool { return c.state.Running != nil || c.exited() != nil }
+func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
 // podModel holds what a kubelet derives a pod's status from.
 type podModel struct {
 	pod        *corev1.Pod // as last seen, with the conditions as last rendered
 	containers []containerState
 	evicted    string // message of an eviction; empty: none
-	stopping   bool   // no container starts any more
+	deleted    bool   // its deletion was seen: no container starts any more
+	stopped    bool   // its containers were stopped
+	noSandbox  bool   // its sandbox was stopped
 }
 
 func newPodModel(pod *corev1.Pod) podModel {
@@ -89,64 +86,80 @@ func (m *podModel) take(pod *corev1.Pod) {
 
 // restarts reports whether a kubelet starts a container again that ended with a code.
 func (m *podModel) restarts(c *containerState, code int32) bool {
-	if m.stopping || m.evicted != "" {
-		return false
-	}
-	policy := m.pod.Spec.RestartPolicy
-	if c.spec.RestartPolicy != nil {
-		policy = corev1.RestartPolicy(*c.spec.RestartPolicy)
-	}
+	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
+}
+
+// restartable is what the restart policy says of a container that ended with a code.
+func (m *podModel) restartable(c *containerState, code int32) bool {
+	policy := m.policy(c)
 	switch {
 	case c.kind == sidecar:
 		return true
 	case c.kind == initial && code == 0:
 		return false
-	case policy == corev1.RestartPolicyNever:
-		return false
-	case policy == corev1.RestartPolicyOnFailure:
-		return code != 0
+	}
+	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
+}
+
+// policy is the restart policy of a container.
+func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
+	switch {
+	case c.spec.RestartPolicy != nil:
+		return corev1.RestartPolicy(*c.spec.RestartPolicy)
+	case m.pod.Spec.RestartPolicy == "":
+		return corev1.RestartPolicyAlways
+	}
+	return m.pod.Spec.RestartPolicy
+}
+
+// over reports whether no container but a sidecar runs or will run.
+func (m *podModel) over() bool {
+	for i := range m.containers {
+		c := &m.containers[i]
+		end := c.state.Terminated
+		switch {
+		case c.kind == sidecar:
+		case end == nil || m.restarts(c, end.ExitCode):
+			return false
+		case c.kind == initial && end.ExitCode != 0:
+			return true
+		}
 	}
 	return true
 }
 
 // phase is what a kubelet makes of the containers (getPhase in pkg/kubelet/kubelet_pods.go).
 func (m *podModel) phase() corev1.PodPhase {
-	if m.evicted != "" {
-		return corev1.PodFailed
-	}
 	running, waiting, ended, succeeded, restarting := 0, 0, 0, 0, 0
 	for i := range m.containers {
 		c := &m.containers[i]
-		exited := c.exited()
-		if c.kind == initial && exited != nil && exited.ExitCode != 0 && !m.restarts(c, exited.ExitCode) {
-			return corev1.PodFailed
-		}
-		if c.kind != regular {
-			continue
-		}
+		end := c.state.Terminated
 		switch {
+		case c.kind == initial && end == nil:
+			waiting++
+		case c.kind == initial && end.ExitCode != 0 && !m.restartable(c, end.ExitCode):
+			return corev1.PodFailed
+		case c.kind == initial || c.kind == sidecar && end != nil:
 		case c.state.Running != nil:
 			running++
-		case exited == nil:
+		case end == nil:
 			waiting++
 		default:
 			ended++
-			if exited.ExitCode == 0 {
+			if end.ExitCode == 0 {
 				succeeded++
 			}
-			if m.restarts(c, exited.ExitCode) {
+			if m.restartable(c, end.ExitCode) {
 				restarting++
 			}
 		}
 	}
 	switch {
-	case m.stopping && succeeded == len(m.pod.Spec.Containers):
-		return corev1.PodSucceeded
-	case m.stopping:
+	case m.evicted != "" && m.stopped && (waiting > 0 || succeeded < ended):
 		return corev1.PodFailed
 	case waiting > 0:
 		return corev1.PodPending
-	case running > 0 || restarting > 0:
+	case running > 0 || restarting > 0 && !m.stopped:
 		return corev1.PodRunning
 	case succeeded == ended:
 		return corev1.PodSucceeded
@@ -187,7 +200,6 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 			unready = append(unready, c.spec.Name)
 		}
 	}
-	over := finished(s.Phase)
 	ready := corev1.PodCondition{Status: corev1.ConditionTrue}
 	switch {
 	case s.Phase == corev1.PodSucceeded:
@@ -213,14 +225,16 @@ func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus 
 		}
 	}
 	sandbox := corev1.PodCondition{Status: corev1.ConditionTrue}
-	if over {
+	if m.noSandbox {
 		sandbox = corev1.PodCondition{Status: corev1.ConditionFalse, Reason: sandboxNotReady, Message: sandboxStopped}
 	}
 	s.Conditions = conditions(m.pod, at, map[corev1.PodConditionType]corev1.PodCondition{
 		corev1.PodReadyToStartContainers: sandbox, corev1.PodInitialized: initialized, corev1.PodReady: podReady, corev1.ContainersReady: ready,
 	})
-	if m.evicted != "" {
-		s.Reason, s.Message = evictedReason, m.evicted
+	if m.evicted != "" && m.stopped {
+		if s.Phase == corev1.PodFailed {
+			s.Reason, s.Message = evictedReason, m.evicted
+		}
 		s.Conditions = append(s.Conditions, corev1.PodCondition{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: m.evicted,
 			ObservedGeneration: m.pod.Generation, LastTransitionTime: at,
@@ -246,13 +260,24 @@ func (m *podModel) containerStatus(c *containerState) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image, RestartCount: c.restarts, Ready: c.ready, Started: &started, State: c.state,
 	}
-	if c.last != nil {
-		s.LastTerminationState.Terminated = c.last
+	last := c.last
+	c.shown = ""
+	if m.shows(c) {
+		c.shown, s.State = c.failing.Reason, corev1.ContainerState{Waiting: c.failing}
+		last = cmp.Or(c.state.Terminated, last)
+	}
+	if last != nil {
+		s.LastTerminationState.Terminated = last
 	}
 	if c.ran() {
 		s.ImageID, s.ContainerID = c.spec.Image, m.containerID(c)
 	}
 	return s
+}
+
+// shows reports whether a status says why a container does not start.
+func (m *podModel) shows(c *containerState) bool {
+	return c.failing != nil && c.state.Running == nil && !m.deleted
 }
 
 // containerID is that of a container's current or last run.

@@ -53,22 +53,21 @@ func critical(pod *corev1.Pod) bool {
 	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
-// evict ends a pod as a kubelet does whose node is under pressure.
+// evict ends a pod as a kubelet does whose node is under pressure. Its containers have as little time as a kubelet gives
+// any; where they end well in it, the pod Succeeded.
 func (l *lifecycle) evict() {
 	k, condition := l.k, corev1.NodeConditionType(l.of.Evict.Condition)
+	l.cancel()
 	l.model.evicted = fmt.Sprintf("The node was low on resource: %s. ", textsOf(condition).resource)
 	l.count(lifeEvicted)
 	l.announcePod("", corev1.EventTypeWarning, evictedReason, l.model.evicted)
-	for i := range l.model.containers {
-		c := &l.model.containers[i]
-		if c.state.Running == nil {
-			continue
-		}
-		l.announce(c, corev1.EventTypeNormal, "Killing", "Stopping container "+c.spec.Name)
-		l.exit(c, killed, "")
-	}
+	l.killing()
 	k.press(l.life, condition, l.of)
-	l.finish()
+	takes, code := l.stopping(minGrace)
+	l.afterOrNow(timerKey{-1, evicts}, takes, func() {
+		l.exitAll(code)
+		l.complete()
+	})
 }
 
 // press puts the node under pressure, or keeps it there for longer. Called with k.mu held.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 func TestEvictionUnderPressure(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{
-		Name: "hungry", Match: scenario.PodMatch{Owner: "ReplicaSet"},
+		Name: "hungry", Match: scenario.PodMatch{Owner: "ReplicaSet"}, StopAfter: fixed(time.Minute),
 		Evict: scenario.Eviction{After: fixed(30 * time.Second), Condition: "MemoryPressure", For: scenario.Duration(time.Minute)},
 	})
 	pressure := func() corev1.NodeCondition {
@@ -32,6 +33,9 @@ func TestEvictionUnderPressure(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running")
 	l.awaitPod("critical", "Running, ready, running")
 	l.clock.Step(30 * time.Second)
+	l.await("it is told", func() bool { return slices.Contains(l.told("web"), "Killing") })
+	l.awaitPod("web", "Running, ready, running")
+	l.clock.Step(minGrace)
 	l.awaitPod("web", "Failed/Evicted, Error(137)")
 	l.locked(func() {
 		p := l.pods["web"]
@@ -57,4 +61,20 @@ func TestEvictionUnderPressure(t *testing.T) {
 	if evicted, rejected := l.happened("hungry", lifeEvicted), l.happened("hungry", lifeRejected); evicted != 1 || rejected != 1 {
 		t.Errorf("%d evicted, %d rejected", evicted, rejected)
 	}
+}
+
+func TestEvictedPodThatObeysSucceeds(t *testing.T) {
+	l := startLiving(t, Lean, scenario.PodLife{
+		Name: "hungry", Evict: scenario.Eviction{After: fixed(30 * time.Second), Condition: "MemoryPressure", For: scenario.Duration(time.Minute)},
+	})
+	l.bind("sg-0", "web", nil)
+	l.awaitPod("web", "Running, ready, running")
+	l.clock.Step(30 * time.Second)
+	l.awaitPod("web", "Succeeded, Completed(0)")
+	l.locked(func() {
+		if c := condition(l.pods["web"], corev1.DisruptionTarget); c == nil || c.Reason != corev1.PodReasonTerminationByKubelet {
+			t.Errorf("condition %+v", c)
+		}
+	})
+	eventually(t, "it does not run", func() bool { return l.fleet.Live().PodsRunning == 0 })
 }

@@ -20,7 +20,7 @@ import (
 
 func main() {
 	after := flag.Duration("after", 0, "end after this `time`; 0: when asked to")
-	code := flag.Int("code", 0, "exit `code`")
+	code := flag.Int("code", 0, "exit `code` of an end that nothing asked for")
 	deaf := flag.Bool("deaf", false, "do not end when asked to")
 	probes := flag.String("probes", "", "`address` at which probes are answered")
 	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
@@ -54,6 +54,7 @@ func main() {
 			if *deaf {
 				continue
 			}
+			os.Exit(0)
 		case <-end:
 			if *allocate > 0 {
 				use(*allocate)

@@ -1,0 +1,180 @@
+package node
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// stopDecoded ends a pod that is being deleted.
+func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
+	if p.lifecycle != nil {
+		p.lifecycle.terminate(spec)
+		return
+	}
+	if p.state == running {
+		k.ledger.podsRunning.Add(-1)
+	}
+	p.state = stopping
+	life := k.life
+	if p.counted {
+		k.announceEvents(life, spec, killingEvents(spec))
+	}
+	if k.plan.everyRequest() {
+		k.write(life, func() { k.writeStopping(life, p, spec.Generation) })
+	}
+	if finished(spec.Status.Phase) {
+		k.write(life, func() { k.remove(life, p, 0) })
+		return
+	}
+	k.write(life, func() {
+		k.mu.Lock()
+		started := p.counted || hasStarted(spec)
+		k.mu.Unlock()
+		status := terminatedStatus(spec, life.clock.Now())
+		if !started {
+			status = unstartedStatus(spec, k.hostIP, life.clock.Now())
+		}
+		k.terminate(life, p, spec, status, 0)
+	})
+}
+
+// writeStopping reports that a pod's deletion was seen, of a pod of which anything was reported. It is not retried: the
+// next report says it too.
+func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
+	k.mu.Lock()
+	reported := p.version > 0 || p.counted
+	k.mu.Unlock()
+	if !reported || !k.in(p, stopping) {
+		return
+	}
+	body, err := generationPatch(p.uid, generation)
+	if err == nil {
+		_, _ = k.readAndPatch(life.ctx, p, body) // counted
+	}
+}
+
+// terminate reports that a pod's containers are stopped, and then removes the pod. A kubelet reports the end of what it
+// has no end of once the pod's volumes are unmounted.
+func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
+	if !k.in(p, stopping) {
+		return
+	}
+	last := abandoned(spec, status)
+	if !k.plan.everyRequest() {
+		status = last
+	}
+	_, err := k.patchPodStatus(life.ctx, p, status)
+	switch {
+	case err == nil && status == last:
+		k.unmount(life, p, spec, func() { k.remove(life, p, 0) })
+	case err == nil:
+		k.unmount(life, p, spec, func() { k.abandon(life, p, last, 0) })
+	case !gone(err):
+		k.retry(life, failures, func() { k.terminate(life, p, spec, status, failures+1) })
+	}
+}
+
+// abandon reports a pod's last status, and then removes the pod.
+func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
+	if !k.in(p, stopping) {
+		return
+	}
+	_, err := k.patchPodStatus(life.ctx, p, last)
+	switch {
+	case err == nil:
+		k.remove(life, p, 0)
+	case !gone(err):
+		k.retry(life, failures, func() { k.abandon(life, p, last, failures+1) })
+	}
+}
+
+// hasStarted reports whether a container of a pod has run, by its status.
+func hasStarted(pod *corev1.Pod) bool {
+	started := func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
+	}
+	return pod.Status.Phase == corev1.PodRunning ||
+		slices.ContainsFunc(pod.Status.InitContainerStatuses, started) || slices.ContainsFunc(pod.Status.ContainerStatuses, started)
+}
+
+// unstartedStatus is a pod that is deleted before its containers ran.
+func unstartedStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
+	s := creatingStatus(pod, host, now)
+	s.StartTime = cmp.Or(pod.Status.StartTime, s.StartTime)
+	return s
+}
+
+// unknownEnd is the end of a container of which a kubelet knows none.
+func unknownEnd() corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: killed, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+	}}
+}
+
+// abandoned is the last status of a pod whose containers are stopped: its phase is Failed unless it has ended by itself,
+// and what never ran is given an end (TerminatePod in pkg/kubelet/status). Where there is nothing to change it is s
+// itself. The pod is as it was when it began to stop.
+func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
+	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
+	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
+		return s
+	}
+	last := *s
+	last.ContainerStatuses, last.InitContainerStatuses = slices.Clone(s.ContainerStatuses), slices.Clone(s.InitContainerStatuses)
+	changed := false
+	end := func(all []corev1.ContainerStatus) {
+		for i := range all {
+			if lacksEnd(all[i]) {
+				all[i].State, changed = unknownEnd(), true
+			}
+		}
+	}
+	if wasInitialized(pod, s) {
+		end(last.ContainerStatuses)
+	}
+	// Init containers up to the last that has run, at least one.
+	ran := 1
+	for i, c := range last.InitContainerStatuses {
+		if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
+			ran = i + 1
+		}
+	}
+	end(last.InitContainerStatuses[:min(ran, len(last.InitContainerStatuses))])
+	if !finished(last.Phase) {
+		last.Phase, changed = corev1.PodFailed, true
+	}
+	if !changed {
+		return s
+	}
+	return &last
+}
+
+// wasInitialized reports whether a pod's init containers had succeeded when it began to stop, or a container has run since
+// (hasPodInitialized in pkg/kubelet/status).
+func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
+	inits := pod.Spec.InitContainers
+	if len(inits) == 0 {
+		return true
+	}
+	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, s.ContainerStatuses} {
+		for _, c := range all {
+			if c.State.Waiting == nil || c.LastTerminationState.Terminated != nil {
+				return true
+			}
+		}
+	}
+	name := inits[len(inits)-1].Name
+	i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+	if i < 0 {
+		return false
+	}
+	c := pod.Status.InitContainerStatuses[i]
+	if isSidecar(&inits[len(inits)-1]) {
+		return c.State.Running != nil && c.Started != nil && *c.Started
+	}
+	return c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+}
