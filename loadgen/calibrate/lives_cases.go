@@ -86,15 +86,15 @@ func lifeCases() []lifeCase {
 			args(corev1.RestartPolicyAlways, "--after", "2s", "--code", "1"), backingOff(3 * time.Second)},
 		{"unready", "readiness probe fails for 6 s", scenario.PodLife{ReadinessFailsAfter: fixed(8 * time.Second), ReadinessFailsFor: fixed(4 * time.Second)},
 			func(p *corev1.Pod) {
-				p.Spec.Containers[0].Args = []string{"--probes", ":8080", "--fail-after", "7s", "--fail-for", "6s"}
+				p.Spec.Containers[0].Args = []string{"--probes", ":8080", "--answer-after", "500ms", "--fail-after", "7s", "--fail-for", "6s"}
 				p.Spec.Containers[0].ReadinessProbe = probe
 			}, readyTwice},
 		{"stuck", "liveness probe fails, to the first restart", stuck, fails4s(corev1.RestartPolicyAlways), restarted(1)},
 		{"stuck-once", "liveness probe fails, restartPolicy Never", stuck, fails4s(corev1.RestartPolicyNever), inPhase(corev1.PodFailed)},
 		{"never-pulled", "image absent, imagePullPolicy Never, for 30 s", scenario.PodLife{ImagePullErrorFor: fixed(24 * time.Hour)},
 			image(corev1.PullNever), aged(30 * time.Second)},
-		{"unpullable", "image absent, for 60 s", scenario.PodLife{ImagePullErrorFor: fixed(24 * time.Hour)},
-			image(corev1.PullIfNotPresent), aged(time.Minute)},
+		{"unpullable", "image absent, to the third ErrImagePull", scenario.PodLife{ImagePullErrorFor: fixed(24 * time.Hour)},
+			image(corev1.PullIfNotPresent), waited("ErrImagePull", 3)},
 		{"out-of-memory", "over its memory limit, restartPolicy Never",
 			scenario.PodLife{ContainerRun: scenario.ContainerRun{RunFor: second, Reason: scenario.OOMKilled}},
 			func(p *corev1.Pod) {
@@ -207,6 +207,21 @@ func backingOff(d time.Duration) func([]stamped) bool {
 		return time.Since(all[len(all)-1].at) > d && anyStatus(last(all), func(s corev1.ContainerStatus) bool {
 			return s.RestartCount > 0 && s.State.Running == nil
 		})
+	}
+}
+
+// waited reports whether a container has waited for a reason so many times, with others between.
+func waited(reason string, times int) func([]stamped) bool {
+	return func(all []stamped) bool {
+		n, was := 0, false
+		for _, s := range all {
+			is := anyStatus(s.pod, func(s corev1.ContainerStatus) bool { return s.State.Waiting != nil && s.State.Waiting.Reason == reason })
+			if is && !was {
+				n++
+			}
+			was = is
+		}
+		return n >= times
 	}
 }
 

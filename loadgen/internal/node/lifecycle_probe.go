@@ -56,6 +56,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	if p := c.spec.ReadinessProbe; p != nil {
 		after = probeSucceeds(p, after)
 		if ran == 0 && p.InitialDelaySeconds <= 0 && l.k.plan.postsEvents() {
+			// Both as it starts: a kubelet tries again as soon as it has taken in that a container is not Ready.
+			l.unhealthy(i, failsReadiness)
 			l.unhealthy(i, failsReadiness)
 		}
 	}
@@ -143,6 +145,9 @@ func (l *lifecycle) failReadiness(i int) {
 	if d := l.drawn(l.of.ReadinessFailsFor, i, "unready"); d > 0 {
 		until = l.now().Add(d)
 		l.after(timerKey{i, becomesReady}, d, func() { l.becomeReady(i) })
+	}
+	if l.model.containers[i].spec.ReadinessProbe != nil && l.k.plan.postsEvents() {
+		l.unhealthy(i, failsReadiness) // tried again at once, as at a start
 	}
 	l.keepFailing(i, until)
 }

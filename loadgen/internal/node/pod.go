@@ -188,11 +188,20 @@ func (k *kubelet) remove(life *life, p *pod, failures int) {
 	if !k.in(p, stopping) {
 		return
 	}
-	switch err := k.deletePod(life.ctx, p); {
+	err := k.readPod(life.ctx, p)
+	if err == nil {
+		err = k.deletePod(life.ctx, p)
+	}
+	k.removed(life, err, failures, func() { k.remove(life, p, failures+1) })
+}
+
+// removed counts a pod as stopped, or tries again.
+func (k *kubelet) removed(life *life, err error, failures int, again func()) {
+	switch {
 	case err == nil:
 		k.ledger.podsStopped.Add(1)
 	case !gone(err):
-		k.retry(life, failures, func() { k.remove(life, p, failures+1) })
+		k.retry(life, failures, again)
 	}
 }
 
@@ -300,9 +309,6 @@ func (k *kubelet) patchStatusOf(ctx context.Context, p *pod, body []byte) (uint6
 
 // deletePod removes a pod from the API server, as its kubelet.
 func (k *kubelet) deletePod(ctx context.Context, p *pod) error {
-	if err := k.readPod(ctx, p); err != nil {
-		return err
-	}
 	body, err := encode("v1", "DeleteOptions", &metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.uid)),
 	})

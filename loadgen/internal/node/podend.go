@@ -78,18 +78,16 @@ func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1
 	}
 }
 
-// abandon reports a pod's last status, and then removes the pod.
+// abandon reports a pod's last status and removes the pod, without reading it again between.
 func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
 	}
 	_, err := k.patchPodStatus(life.ctx, p, last)
-	switch {
-	case err == nil:
-		k.remove(life, p, 0)
-	case !gone(err):
-		k.retry(life, failures, func() { k.abandon(life, p, last, failures+1) })
+	if err == nil {
+		err = k.deletePod(life.ctx, p)
 	}
+	k.removed(life, err, failures, func() { k.abandon(life, p, last, failures+1) })
 }
 
 // hasStarted reports whether a container of a pod has run, by its status.

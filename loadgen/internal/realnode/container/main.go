@@ -23,6 +23,7 @@ func main() {
 	code := flag.Int("code", 0, "exit `code` of an end that nothing asked for")
 	deaf := flag.Bool("deaf", false, "do not end when asked to")
 	probes := flag.String("probes", "", "`address` at which probes are answered")
+	answer := flag.Duration("answer-after", 0, "answer probes after this `time`; 0: at once")
 	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
 	failFor := flag.Duration("fail-for", 0, "and pass them again after this `time`; 0: never")
 	check := flag.String("check", "", "be a probe: end with 0 if this `URL` answers with 200, else with 1")
@@ -34,7 +35,7 @@ func main() {
 		os.Exit(probe(*check))
 	}
 	if *probes != "" {
-		go serve(*probes, *fail, *failFor)
+		go serve(*probes, *answer, *fail, *failFor)
 	}
 	if *api {
 		must(askAPI())
@@ -74,7 +75,8 @@ func must(err error) {
 }
 
 // serve answers probes with 200, or with 500 while they fail.
-func serve(address string, fail, failFor time.Duration) {
+func serve(address string, after, fail, failFor time.Duration) {
+	time.Sleep(after)
 	var failing atomic.Bool
 	if fail > 0 {
 		time.AfterFunc(fail, func() {
