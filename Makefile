@@ -83,10 +83,11 @@ lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	go vet ./...
 	go tool staticcheck ./...
 
-tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, actionlint, a checker of compose files (minutes, once)
+tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pint, amtool, actionlint, Helm, jsonnet, a checker of compose files (minutes, once)
 	@mkdir -p $(BIN)/tools
 	go -C tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 	go -C tools/release build -ldflags '-s -w' -o $(BIN)/tools/ github.com/rhysd/actionlint/cmd/actionlint
+	go -C tools/charts build -ldflags '-s -w' -o $(BIN)/tools/ tool
 
 browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROWSER names one), or install Chromium by apt-get
 	@if [ -n "$$STORMGLASS_BROWSER" ]; then exit 0; fi; \

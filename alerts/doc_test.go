@@ -38,14 +38,14 @@ func TestDoc(t *testing.T) {
 const docHead = `# Alerts
 
 Prometheus rules for a production cluster or a run: load [alerts/](../../alerts) into any Prometheus
-([how](../how-to/grafana-prometheus.md)). Each alert carries its runbook (Means, Look at, Do) as an annotation; to read one here:
+([how](../how-to/grafana-prometheus.md)). Each alert carries its [runbook](runbooks.md) (Means, Look at, Do) as an annotation, and ` + "`runbook_url`" + `; to read one here:
 
     loadgen alerts -o json | jq -r '.[] | select(.alert == "EtcdNoLeader") | .runbook, .expr'
 
 ## Requirements
 
-- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. Relabel yours where
-  they have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
+- The jobs kube-apiserver, etcd, kube-scheduler, kube-controller-manager and, beside a run, loadgen. [Render](../how-to/grafana-prometheus.md#another-prometheus)
+  the rules where yours have other names. A label ` + "`cluster`" + ` is kept, but not by alerts on absence: absence has no labels.
 - Scrapes at most 30 s apart: the shortest range is 2 minutes.
 - The [metrics](#metrics) below. MetricsMissing fires where a component answers without them.
 

@@ -38,7 +38,7 @@ func TestAnnotations(t *testing.T) {
 		if a.Labels["component"] == "" {
 			t.Errorf("%s does not say which component it is about", a.Alert)
 		}
-		for _, name := range []string{"summary", "description", "runbook"} {
+		for _, name := range []string{"summary", "description", "runbook", "runbook_url"} {
 			if a.Annotations[name] == "" {
 				t.Errorf("%s has no %s", a.Alert, name)
 			}

@@ -89,16 +89,26 @@ func (r *renderer) panels(d object) (queries bool, err error) {
 	if variables, ok := d["templating"].(object); ok {
 		each(variables["list"], func(v object) {
 			if text, ok := v["definition"].(string); ok {
-				v["definition"] = r.text(text)
+				v["definition"] = r.choices(text)
 			}
 			if q, ok := v["query"].(object); ok {
 				if text, ok := q["query"].(string); ok {
-					q["query"] = r.text(text)
+					q["query"] = r.choices(text)
 				}
 			}
 		})
 	}
 	return queries, err
+}
+
+// choices renders the query of a variable, which gives the instances to choose from. Where all
+// of its jobs are left out, they are those of the others.
+func (r *renderer) choices(query string) string {
+	jobs := jobMatcher.FindStringSubmatch(query)
+	if jobs != nil && !slices.ContainsFunc(strings.Split(jobs[3], "|"), r.scraped) {
+		query = jobMatcher.ReplaceAllLiteralString(query, `job=~"`+strings.Join(slices.DeleteFunc(Jobs(), func(job string) bool { return !r.scraped(job) }), "|")+`"`)
+	}
+	return r.text(query)
 }
 
 // targets renders the queries of a panel, and reports whether any is left.
@@ -134,10 +144,17 @@ func (r *renderer) query(of object, field string) (alive bool, err error) {
 
 // leadsNowhere reports whether a link is to a dashboard that is not kept.
 func leadsNowhere(link object, kept map[string]bool) bool {
-	url, _ := link["url"].(string)
-	uid, ok := strings.CutPrefix(url, "/d/")
-	uid, _, _ = strings.Cut(uid, "?")
+	uid, ok := dashboardOf(link)
 	return ok && !kept[uid]
+}
+
+// dashboardOf is the uid of the dashboard that a link is to. ok is false where it is to
+// something else.
+func dashboardOf(link object) (uid string, ok bool) {
+	url, _ := link["url"].(string)
+	uid, ok = strings.CutPrefix(url, "/d/")
+	uid, _, _ = strings.Cut(uid, "?")
+	return uid, ok
 }
 
 // withoutEmptyRows takes out headings under which no panel is.

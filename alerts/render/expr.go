@@ -63,7 +63,7 @@ func (r *renderer) leftOut(s *parser.VectorSelector) bool {
 	}
 	for _, m := range s.LabelMatchers {
 		if m.Name == "job" && (m.Type.String() == "=" || m.Type.String() == "=~") {
-			return !slices.ContainsFunc(strings.Split(m.Value, "|"), func(ours string) bool { return r.job(ours) != "" })
+			return !slices.ContainsFunc(strings.Split(m.Value, "|"), r.scraped)
 		}
 	}
 	return false

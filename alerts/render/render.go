@@ -26,10 +26,7 @@ import (
 // Generator is the job of the load generator.
 const Generator = "loadgen"
 
-// RunbookBase is where the pages of the repository are.
-const RunbookBase = "https://github.com/stormglass/stormglass/blob/main/docs"
-
-// Options of a bundle. The zero value changes nothing but runbook_url.
+// Options of a bundle. The zero value changes nothing.
 type Options struct {
 	// Jobs are the names of jobs there, by ours. An empty one leaves the component out.
 	Jobs map[string]string
@@ -37,7 +34,8 @@ type Options struct {
 	ClusterLabel string
 	// Selector are matchers that each selector of a scraped series gets, as `tier="prod"`.
 	Selector string
-	// RunbookBase is where the pages of docs are; empty means RunbookBase.
+	// RunbookBase is the URL of the folder docs, below which runbook_url leads; empty means
+	// alerts.Pages.
 	RunbookBase string
 	// Namespace and Release are those of the objects for Kubernetes: the release is the label by
 	// which the operator's Prometheus finds rules. Empty means monitoring and
@@ -47,7 +45,8 @@ type Options struct {
 
 // Bundle holds what was rendered.
 type Bundle struct {
-	// Files by path: rules/*.yaml, dashboards/*.json, and kubernetes with both as objects.
+	// Files by path: rules/*.yaml, dashboards/*.json, kubernetes with both as objects, mixin with
+	// both as a monitoring mixin.
 	Files map[string][]byte
 	// LeftOut names the alerts and dashboards that are about components that are left out.
 	LeftOut []string
@@ -94,6 +93,13 @@ func Render(o Options) (Bundle, error) {
 	for name, text := range objects {
 		b.Files["kubernetes/"+name] = text
 	}
+	mixed, err := mixin(rules.files, boards.files)
+	if err != nil {
+		return Bundle{}, err
+	}
+	for name, text := range mixed {
+		b.Files["mixin/"+name] = []byte(text)
+	}
 	b.Files["kubernetes/kustomization.yaml"] = fmt.Appendf(nil, `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: %s
@@ -117,7 +123,7 @@ func newRenderer(o Options) (*renderer, error) {
 		o.ClusterLabel = clusterLabel
 	}
 	if o.RunbookBase == "" {
-		o.RunbookBase = RunbookBase
+		o.RunbookBase = alerts.Pages
 	}
 	if o.Namespace == "" {
 		o.Namespace = deploy.Namespace
@@ -136,7 +142,7 @@ func newRenderer(o Options) (*renderer, error) {
 		return nil, fmt.Errorf("cluster label %q has another meaning (name the label that tells clusters apart)", o.ClusterLabel)
 	}
 	if u, err := url.Parse(o.RunbookBase); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return nil, fmt.Errorf("runbook base %q is no URL (write %s)", o.RunbookBase, RunbookBase)
+		return nil, fmt.Errorf("runbook base %q is no URL (write %s)", o.RunbookBase, alerts.Pages)
 	}
 	for _, name := range []string{o.Namespace, o.Release} {
 		if !dnsLabel.MatchString(name) {
@@ -194,6 +200,12 @@ func (r *renderer) job(ours string) string {
 	}
 	return theirs
 }
+
+// scraped reports whether one of our jobs is not left out.
+func (r *renderer) scraped(ours string) bool { return r.job(ours) != "" }
+
+// sortedNames are the names of files in order.
+func sortedNames(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
 
 // sorted calls f with the files of a pattern in order of their names.
 func sorted(files fs.FS, pattern string, f func(name string, text []byte) error) error {

@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/alerts"
 )
 
-// rules renders rule files. Their comments stay.
-func (r *renderer) rules(files fs.FS) (rendered, error) {
-	out := rendered{files: map[string]string{}}
+// clusterOfAlert is the label of the cluster in a template of Prometheus.
+var clusterOfAlert = regexp.MustCompile(`\$labels\.cluster\b`)
+
+// ruleFiles parses rule files, by name. Their comments stay.
+func ruleFiles(files fs.FS) (map[string]*yaml.Node, error) {
 	docs := map[string]*yaml.Node{}
 	err := sorted(files, "*.yaml", func(name string, text []byte) error {
 		var doc yaml.Node
@@ -22,17 +27,32 @@ func (r *renderer) rules(files fs.FS) (rendered, error) {
 		docs[name] = &doc
 		return nil
 	})
-	if err != nil {
-		return out, err
-	}
-	// A rule may read a record of a later file: first what is left of the records.
+	return docs, err
+}
+
+// settle finds the records that no rule writes any more. A rule may read a record of a
+// later file, so it looks again until nothing changes.
+func (r *renderer) settle(docs map[string]*yaml.Node) error {
 	for before := -1; before != len(r.gone); {
 		before = len(r.gone)
 		for name, doc := range docs {
 			if err := r.findGone(doc); err != nil {
-				return out, fmt.Errorf("%s: %w", name, err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
+	}
+	return nil
+}
+
+// rules renders rule files.
+func (r *renderer) rules(files fs.FS) (rendered, error) {
+	out := rendered{files: map[string]string{}}
+	docs, err := ruleFiles(files)
+	if err == nil {
+		err = r.settle(docs)
+	}
+	if err != nil {
+		return out, err
 	}
 	for name, doc := range docs {
 		dropped, err := r.ruleFile(doc)
@@ -117,15 +137,15 @@ func (r *renderer) rule(rule *yaml.Node) (keep bool, err error) {
 	if annotations == nil {
 		return true, nil
 	}
-	if r.ClusterLabel != clusterLabel {
-		for i := 1; i < len(annotations.Content); i += 2 {
-			text := annotations.Content[i]
+	for i := 1; i < len(annotations.Content); i += 2 {
+		text := annotations.Content[i]
+		if r.ClusterLabel != clusterLabel {
 			text.Value = clusterOfAlert.ReplaceAllString(text.Value, "$$labels."+r.ClusterLabel)
 		}
+		if annotations.Content[i-1].Value == "runbook_url" {
+			text.Value = strings.TrimSuffix(r.RunbookBase, "/") + strings.TrimPrefix(text.Value, alerts.Pages)
+		}
 	}
-	annotations.Content = append(annotations.Content,
-		&yaml.Node{Kind: yaml.ScalarNode, Value: "runbook_url"},
-		&yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSuffix(r.RunbookBase, "/") + "/" + r.page(value(rule, "alert"))})
 	return true, nil
 }
 

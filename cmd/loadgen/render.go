@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stormglass/stormglass/alerts"
 	"github.com/stormglass/stormglass/alerts/render"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
 func newRender() *cobra.Command {
 	var o render.Options
-	var out string
+	var out, preset string
 	var production bool
 	cmd := &cobra.Command{
 		Use:   "render --out DIR",
@@ -30,20 +31,25 @@ jobs are those of the Helm chart kube-prometheus-stack. DIR gets
   dashboards/*.json    for Grafana's import or provisioning
   kubernetes/          both as PrometheusRules and labelled ConfigMaps:
                        kubectl apply --server-side -k DIR/kubernetes
+  mixin/               both as a monitoring mixin: mixin.libsonnet, and what mixins
+                       are compiled into
 
 Each alert has a runbook_url, beside the runbook in it. A component whose job is empty is
 left out, with the rules, panels and dashboards that are about it alone: etcd, scheduler
 and controller manager of a managed control plane, or with --production the load
-generator.`,
+generator. --preset names the jobs of an installation, --job changes some of them.`,
 		Example: `  loadgen alerts render --out monitoring --production
-  loadgen alerts render --out monitoring --job kube-apiserver=kubernetes-apiservers --job etcd=etcd --cluster-label k8s_cluster
-  loadgen alerts render --out eks --production --job etcd= --job kube-scheduler= --job kube-controller-manager= --selector 'cluster="prod"'`,
+  loadgen alerts render --out monitoring --preset stormglass --job kube-apiserver=kubernetes-apiservers --cluster-label k8s_cluster
+  loadgen alerts render --out eks --production --preset kube-prometheus-stack-managed --selector 'cluster="prod"'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return loadgen.Usage(errors.New("--out is missing (name a new directory for the files)"))
 			}
-			jobs := loadgen.KubePrometheusStackJobs()
+			jobs, err := render.Preset(preset)
+			if err != nil {
+				return loadgen.Usage(fmt.Errorf("--%w", err))
+			}
 			if production {
 				jobs[render.Generator] = ""
 			}
@@ -65,12 +71,14 @@ generator.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&out, "out", "", "new `directory` for the files")
-	flags.StringToStringVar(&o.Jobs, "job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver; empty leaves it out (repeatable; default: as kube-prometheus-stack has it)")
+	flags.StringVar(&preset, "preset", render.DefaultPreset, "`names` of jobs of an installation: "+strings.Join(render.Presets(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(render.Presets(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	flags.StringToStringVar(&o.Jobs, "job", nil, "what a component's `job` is called there, as kube-apiserver=apiserver; empty leaves it out (repeatable; default: as the preset has it)")
 	flags.Lookup("job").DefValue = ""
 	flags.StringVar(&o.ClusterLabel, "cluster-label", "cluster", "`label` that tells clusters apart")
 	flags.StringVar(&o.Selector, "selector", "", "`matchers` for each selector of a scraped series, as 'tier=\"prod\"'")
 	flags.BoolVar(&production, "production", false, "leave out what is about the load generator alone")
-	flags.StringVar(&o.RunbookBase, "runbook-base", render.RunbookBase, "`URL` of the pages that runbook_url leads to")
+	flags.StringVar(&o.RunbookBase, "runbook-base", alerts.Pages, "`URL` of the folder docs, below which runbook_url leads")
 	flags.StringVar(&o.Namespace, "namespace", "monitoring", "`namespace` of the objects for Kubernetes")
 	flags.StringVar(&o.Release, "release", "kube-prometheus-stack", "value of the label `release` of those objects, by which the operator finds rules")
 	return cmd

@@ -31,6 +31,8 @@ const (
 	Amtool       = "amtool"
 	ComposeCheck = "compose-check"
 	Actionlint   = "actionlint"
+	Helm         = "helm"
+	Jsonnet      = "jsonnet"
 )
 
 // packages are where the programs come from: the folder of the module that names the version, and the package.
@@ -41,6 +43,8 @@ var packages = map[string]struct{ module, path string }{
 	Amtool:       {"tools", "github.com/prometheus/alertmanager/cmd/amtool"},
 	ComposeCheck: {"tools", "github.com/stormglass/stormglass/tools/compose-check"},
 	Actionlint:   {"tools/release", "github.com/rhysd/actionlint/cmd/actionlint"},
+	Helm:         {"tools/charts", "helm.sh/helm/v4/cmd/helm"},
+	Jsonnet:      {"tools/charts", "github.com/google/go-jsonnet/cmd/jsonnet"},
 }
 
 // Root is the repository's root.

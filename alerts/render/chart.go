@@ -1,0 +1,230 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/alerts"
+)
+
+// Chart returns the templates of the Helm chart stormglass-monitoring that are made from the
+// rules, the dashboards and the scrape objects of deploy/kubernetes/scrape, which scrape holds:
+// by their paths below templates. Rendered by Helm, they are what Render gives for the same
+// names of jobs.
+func Chart(scrape fs.FS) (map[string][]byte, error) {
+	c, err := newChart()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for folder, templates := range map[string]func() (map[string]string, error){
+		"rules":      c.rules,
+		"dashboards": c.dashboards,
+		"scrape":     func() (map[string]string, error) { return scrapeTemplates(scrape) },
+	} {
+		made, err := templates()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", folder, err)
+		}
+		for name, text := range made {
+			files[path.Join(folder, name)] = []byte(text)
+		}
+	}
+	return files, nil
+}
+
+// chart writes Helm templates.
+type chart struct {
+	// full renders for all jobs, under placeholders for names.
+	full *renderer
+	// some renders for some of the jobs, each choice once.
+	some []choice
+}
+
+// choice is a renderer and the jobs that it keeps, in order.
+type choice struct {
+	*renderer
+	jobs []string
+}
+
+// Placeholders of values that the user of the chart chooses.
+const (
+	jobPlaceholder     = "STORMGLASS_JOB_"
+	clusterPlaceholder = "STORMGLASS_CLUSTER"
+	runbookPlaceholder = "https://stormglass-runbooks.invalid"
+)
+
+func newChart() (*chart, error) {
+	docs, err := ruleFiles(alerts.Files())
+	if err != nil {
+		return nil, err
+	}
+	named := Options{Jobs: map[string]string{}, ClusterLabel: clusterPlaceholder, RunbookBase: runbookPlaceholder}
+	for _, job := range Jobs() {
+		named.Jobs[job] = jobPlaceholder + job
+	}
+	c := &chart{}
+	if c.full, err = newRenderer(named); err != nil {
+		return nil, err
+	}
+	for bits := 1; bits < 1<<len(Jobs()); bits++ {
+		o, kept := Options{Jobs: map[string]string{}}, []string(nil)
+		for i, job := range Jobs() {
+			if bits&(1<<i) != 0 {
+				kept = append(kept, job)
+			} else {
+				o.Jobs[job] = ""
+			}
+		}
+		r, err := newRenderer(o)
+		if err == nil {
+			err = r.settle(docs)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.some = append(c.some, choice{r, kept})
+	}
+	return c, nil
+}
+
+// needs returns when something of an expression is left, and the forms that it then has.
+func (c *chart) needs(expr string) (condition, []string, error) {
+	var sets [][]string
+	var forms []string
+	for _, some := range c.some {
+		parsed, err := some.parser.ParseExpr(masked(expr))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", expr, err)
+		}
+		pruned, alive := some.prune(parsed)
+		if !alive {
+			continue
+		}
+		sets = append(sets, some.jobs)
+		if form := pruned.String(); !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	if len(sets) == len(c.some) { // a job is always left
+		return always(), forms, nil
+	}
+	return smallest(sets), forms, nil
+}
+
+// alternatives are the operands of a chain of "or".
+func alternatives(e parser.Expr) []parser.Expr {
+	if or, ok := e.(*parser.BinaryExpr); ok && or.Op == parser.LOR {
+		return append(alternatives(or.LHS), alternatives(or.RHS)...)
+	}
+	return []parser.Expr{e}
+}
+
+var (
+	jobList = regexp.MustCompile(`([=!]~\s*\\?")(` + jobPlaceholder + `[a-z-]+(?:\|` + jobPlaceholder + `[a-z-]+)*)`)
+	oneJob  = regexp.MustCompile(jobPlaceholder + `([a-z-]+)`)
+)
+
+// actions makes text a Helm template: placeholders become actions, and what would be an
+// action stays as it is.
+func actions(text string) string {
+	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
+	text = jobList.ReplaceAllStringFunc(text, func(m string) string {
+		part := jobList.FindStringSubmatch(m)
+		var args []string
+		for _, name := range strings.Split(part[2], "|") {
+			args = append(args, variable(strings.TrimPrefix(name, jobPlaceholder)))
+		}
+		return part[1] + `{{ include "stormglass.jobs" (list ` + strings.Join(args, " ") + `) }}`
+	})
+	text = oneJob.ReplaceAllStringFunc(text, func(m string) string {
+		return "{{ " + variable(strings.TrimPrefix(m, jobPlaceholder)) + " }}"
+	})
+	return strings.NewReplacer(
+		"{"+clusterPlaceholder, `{{ "{" }}{{ $clusterLabel }}`, // three braces are no template
+		clusterPlaceholder, "{{ $clusterLabel }}",
+		runbookPlaceholder, "{{ $runbookBase }}",
+	).Replace(text)
+}
+
+// template is a file of the chart: an object that is made where a switch of the values is on
+// and the condition holds.
+func template(from, enabled string, when condition, object string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "{{- /* Code generated from %s by \"go test ./alerts/render -update\"; DO NOT EDIT. */}}\n", from)
+	for _, job := range Jobs() {
+		if name := variable(job); regexp.MustCompile(regexp.QuoteMeta(name) + `\b`).MatchString(object + when.helm()) {
+			fmt.Fprintf(&b, "{{- %s := get (.Values.jobs | default dict) %q }}\n", name, job)
+		}
+	}
+	for _, v := range []struct{ name, value string }{{"$clusterLabel", ".Values.clusterLabel"}, {"$runbookBase", `trimSuffix "/" .Values.runbookBase`}} {
+		if strings.Contains(object, v.name) {
+			fmt.Fprintf(&b, "{{- %s := %s }}\n", v.name, v.value)
+		}
+	}
+	test := enabled
+	if !when.isAlways() {
+		test = "and " + enabled + " " + when.helm()
+	}
+	fmt.Fprintf(&b, "{{- if %s }}\n%s{{- end }}\n", test, object)
+	return b.String()
+}
+
+// metadata of an object: its name by the release, where it is, its labels and annotations.
+func metadata(part, values string) string {
+	return fmt.Sprintf(`metadata:
+  name: {{ include "stormglass.name" (list . %q) }}
+  namespace: {{ %[2]s.namespace | default .Release.Namespace | quote }}
+  labels:
+    {{- include "stormglass.labels" (list . %[2]s.labels) | nindent 4 }}
+  {{- with %[2]s.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+`, part, values)
+}
+
+// Of the scrape objects these lines depend on values; %s is the component.
+var scrapeLines = []struct{ from, to string }{
+	{"  labels: {app.kubernetes.io/part-of: stormglass}\n", "  labels:\n    {{- include \"stormglass.labels\" (list . .Values.scrape.labels) | nindent 4 }}\n"},
+	{"  labels: {app.kubernetes.io/part-of: stormglass, app.kubernetes.io/name: stormglass-%s}\n",
+		"  labels:\n    {{- include \"stormglass.labels\" (list . (dict \"app.kubernetes.io/name\" \"stormglass-%s\")) | nindent 4 }}\n"},
+	{"  namespace: monitoring\n", "  namespace: {{ .Release.Namespace | quote }}\n"},
+	{"interval: 15s\n", "interval: {{ .Values.scrape.interval }}\n"},
+}
+
+// scrapeTemplates are the scrape objects, under the name of the job that the rules expect.
+func scrapeTemplates(scrape fs.FS) (map[string]string, error) {
+	files := map[string]string{}
+	err := sorted(scrape, "*.yaml", func(name string, data []byte) error {
+		job := strings.TrimSuffix(name, ".yaml")
+		if !slices.Contains(Jobs(), job) {
+			return nil // a kustomization
+		}
+		text := string(data)
+		for _, line := range scrapeLines {
+			from := strings.ReplaceAll(line.from, "%s", job)
+			if from == line.from && !strings.Contains(text, from) {
+				return fmt.Errorf("no line is %q", from)
+			}
+			text = strings.ReplaceAll(text, from, strings.ReplaceAll(line.to, "%s", job))
+		}
+		label := "replacement: " + job + "}"
+		if strings.Count(text, label) != 1 {
+			return fmt.Errorf("%q is not there once", label)
+		}
+		text = strings.Replace(text, label, "replacement: {{ "+variable(job)+" | quote }}}", 1)
+		files[name] = template("deploy/kubernetes/scrape/"+name, ".Values.scrape.enabled", condition{{job}}, text)
+		return nil
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no file is of a component")
+	}
+	return files, err
+}

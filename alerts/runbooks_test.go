@@ -1,0 +1,89 @@
+package alerts
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const runbooksFile = "../docs/reference/runbooks.md"
+
+// TestRunbooksPage keeps docs/reference/runbooks.md equal to the rules.
+func TestRunbooksPage(t *testing.T) {
+	got := runbooksPage(t)
+	if *update {
+		if err := os.WriteFile(runbooksFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(runbooksFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/reference/runbooks.md is not what the rules say: go test ./alerts -update")
+	}
+}
+
+// TestRunbookURL: an alert leads to the section of its name, and there is one.
+func TestRunbookURL(t *testing.T) {
+	var anchors []string
+	for line := range strings.Lines(string(runbooksPage(t))) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			anchors = append(anchors, strings.ToLower(strings.TrimSpace(title)))
+		}
+	}
+	for _, a := range mustRules(t) {
+		if got, want := a.Annotations["runbook_url"], Pages+"/"+Runbook(a.Alert); got != want {
+			t.Errorf("%s: runbook_url is %q, want %q", a.Alert, got, want)
+		}
+		if _, anchor, _ := strings.Cut(Runbook(a.Alert), "#"); !slices.Contains(anchors, anchor) {
+			t.Errorf("%s: docs/reference/runbooks.md has no section #%s", a.Alert, anchor)
+		}
+	}
+}
+
+const runbooksHead = `# Runbooks
+
+What each [alert](alerts.md) means, where to look and what to do. The annotation ` + "`runbook_url`" + ` of an alert leads to its section here, and
+` + "`loadgen alerts render --runbook-base URL`" + ` has it lead to your copy. The annotation ` + "`runbook`" + ` holds the same text.
+`
+
+func runbooksPage(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString(runbooksHead)
+	for _, a := range mustRules(t) {
+		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s. Smallest fault: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.Smallest)
+		if page := incidentOf(a); page != "" {
+			fmt.Fprintf(&b, " [Incident](../records/incidents/%s.md), reproduced.", page)
+		}
+		b.WriteString("\n\n")
+		for line := range strings.Lines(a.Annotations["runbook"]) {
+			step, text, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			fmt.Fprintf(&b, "- **%s**: %s\n", step, text)
+		}
+		fmt.Fprintf(&b, "\n```promql\n%s\n```\n", strings.TrimSpace(a.Expr))
+	}
+	return b.Bytes()
+}
+
+// incidentOf is the page of docs/records/incidents about an alert; empty: there is none.
+func incidentOf(a Alert) string {
+	// Alerts of no numbered incident, or that another page is closer to.
+	page := map[string]string{
+		"EncryptionProviderFailing": "kms-outage", "AuthenticationFailing": "token-webhook-down", "AuthorizationWebhookFailing": "webhook-in-front",
+		"RequestFilterSlow": "webhook-in-front", "ConversionWebhookFailing": "conversion-webhook-down", "AuditEventsLost": "audit-disk-full",
+		"AggregatedAPIUnavailable": "aggregated-api-down", "CloudCallsFailing": "cloud-throttled", "APIServerPriorityLevelFlooded": "noisy-neighbour",
+	}[a.Alert]
+	if page != "" {
+		return page
+	}
+	return map[string]string{
+		"I1": "fd-exhaustion", "I2": "stacked-etcd", "I3": "slow-fsync", "I4": "scheduler-scale", "I5": "thundering-herd", "I6": "leader-changes",
+		"I7": "slow-verbs", "I8": "watch-storm", "I9": "rollout-hops", "I10": "node-loss", "I11": "component-loss",
+	}[a.Incident]
+}

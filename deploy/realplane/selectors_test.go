@@ -1,0 +1,312 @@
+package realplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/stormglass/stormglass/alerts/render"
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/dashboards"
+	"github.com/stormglass/stormglass/deploy/deploytest"
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// theirCluster is the label that tells the clusters of the other Prometheus apart.
+const theirCluster = "k8s_cluster"
+
+// withoutSeries are the families that have no series on a plane that nothing is wrong with, or
+// that lacks what they are about, and why.
+func withoutSeries() map[string]string {
+	const (
+		webhook = "no admission webhook is registered"
+		one     = "one etcd member has no peers"
+	)
+	return map[string]string{
+		"aggregator_unavailable_apiservice":                                  "no API is aggregated",
+		"apiserver_admission_webhook_admission_duration_seconds_bucket":      webhook,
+		"apiserver_admission_webhook_admission_duration_seconds_count":       webhook,
+		"apiserver_admission_webhook_fail_open_count":                        webhook,
+		"apiserver_admission_webhook_rejection_count":                        webhook,
+		"apiserver_authorization_webhook_evaluations_total":                  "no authorization webhook is configured",
+		"apiserver_crd_conversion_webhook_duration_seconds_count":            "no webhook converts custom resources",
+		"apiserver_envelope_encryption_kms_operations_latency_seconds_count": "no KMS plugin encrypts",
+		"apiserver_flowcontrol_rejected_requests_total":                      "nothing was rejected",
+		"apiserver_request_total{code=~\"5..\"}":                             "nothing failed",
+		"apiserver_terminated_watchers_total":                                "no watch was too slow",
+		"authentication_attempts{result=\"error\"}":                          "no authentication failed",
+		"etcd_debugging_server_alarms":                                       "etcd has raised no alarm",
+		"etcd_network_peer_round_trip_time_seconds_count":                    one,
+		"etcd_network_peer_round_trip_time_seconds_sum":                      one,
+		"grpc_server_handled_total{grpc_code=\"ResourceExhausted\"}":         "etcd has room",
+		"workqueue_adds_total{job=\"cloud-controller-manager\"}":             "there is no cloud-controller-manager",
+		"workqueue_retries_total{job=\"cloud-controller-manager\"}":          "there is no cloud-controller-manager",
+	}
+}
+
+// The rules as rendered for kube-prometheus-stack match series of a Prometheus that scrapes a
+// plane under that chart's names of jobs, with another label for the cluster: each selector of
+// each rule but those of withoutSeries, and each of a panel that must show something.
+func TestRenderedRulesMatchTheStack(t *testing.T) {
+	jobs, err := render.Preset("kube-prometheus-stack")
+	must(t, err)
+	jobs[render.Generator] = ""
+	bundle, err := render.Render(render.Options{Jobs: jobs, ClusterLabel: theirCluster})
+	must(t, err)
+	scheduleAPod(t)
+	ask := startTheirs(t, jobs, bundle)
+
+	wanted := ruleSelectors(t, bundle)
+	panels := panelSelectors(t, bundle)
+	var missing []string
+	err = wait.PollUntilContextTimeout(t.Context(), time.Second, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if missing, err = unmatched(ctx, ask, slices.Concat(wanted, panels)); err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(missing, func(s string) bool { return excuse(s) == "" }), nil
+	})
+	excused := 0
+	for _, s := range missing {
+		why := excuse(s)
+		if why == "" {
+			t.Errorf("no series matches %s", s)
+			continue
+		}
+		if slices.Contains(wanted, s) {
+			excused++
+		}
+		t.Logf("no series matches %s: %s", s, why)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d selectors of rules, and %d of panels, match series", len(wanted)-excused, len(wanted), len(panels))
+
+	healthy(t, ask)
+	// What the rules write keeps the label of the cluster.
+	lost, _, err := ask.Query(t.Context(), `count by (__name__) ({__name__=~".+:.+", `+theirCluster+`!="shop"})`, time.Time{})
+	must(t, err)
+	if v := lost.(model.Vector); len(v) > 0 {
+		t.Errorf("records without the cluster: %v", v)
+	}
+}
+
+// excuse is why a selector has no series; empty: it should have.
+func excuse(selector string) string {
+	for what, why := range withoutSeries() {
+		name, matcher, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
+		if strings.HasPrefix(selector, name+"{") && strings.Contains(selector, matcher) {
+			return why
+		}
+	}
+	return ""
+}
+
+// startTheirs starts a Prometheus that scrapes the plane under their names and evaluates the
+// bundle's rules.
+func startTheirs(t *testing.T, jobs map[string]string, bundle render.Bundle) promv1.API {
+	t.Helper()
+	var targets []control.ScrapeTarget
+	for _, c := range plane.Cluster().Components {
+		target := c.Scrape
+		if theirs, named := jobs[target.Job]; named {
+			target.Job = theirs
+		}
+		targets = append(targets, target)
+	}
+	rules := fstest.MapFS{}
+	for name, text := range bundle.Files {
+		if file, ok := strings.CutPrefix(name, "rules/"); ok {
+			rules[file] = &fstest.MapFile{Data: text}
+		}
+	}
+	dir, err := loadgen.WriteScrapeConfig(t.TempDir(), targets, loadgen.ScrapeConfigOptions{Rules: rules})
+	must(t, err)
+	files, err := filepath.Glob(filepath.Join(dir, "targets", "*.json"))
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		var groups []struct {
+			Targets []string          `json:"targets"`
+			Labels  map[string]string `json:"labels"`
+		}
+		must(t, json.Unmarshal(text, &groups))
+		for _, g := range groups {
+			g.Labels[theirCluster] = "shop"
+		}
+		text, err = json.Marshal(groups)
+		must(t, err)
+		must(t, os.WriteFile(file, text, 0o600))
+	}
+	if len(files) == 0 {
+		t.Fatalf("no targets in %s", dir)
+	}
+	client, err := api.NewClient(api.Config{Address: deploytest.StartPrometheus(t, filepath.Join(dir, loadgen.ScrapeConfigFile), t.TempDir())})
+	must(t, err)
+	return promv1.NewAPI(client)
+}
+
+// scheduleAPod has the scheduler bind a pod: there is a node that no kubelet is behind.
+func scheduleAPod(t *testing.T) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"wait", "serviceaccount/default", "--for=create", "--timeout=60s"},
+		{"create", "-f", "-"},
+		{"patch", "node", "stack", "--subresource=status", "--type=merge", "--patch",
+			`{"status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}, "capacity": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}`},
+	} {
+		_, err := kubectl(t, `{"apiVersion": "v1", "kind": "List", "items": [
+			{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "stack"}},
+			{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stack", "namespace": "default"}, "spec": {
+				"tolerations": [{"operator": "Exists"}], "automountServiceAccountToken": false, "containers": [{"name": "c", "image": "none"}]}}]}`, args...)
+		must(t, err)
+	}
+	_, err := kubectl(t, "", "wait", "pod/stack", "--for=condition=PodScheduled", "--timeout=60s")
+	must(t, err)
+	t.Cleanup(func() {
+		if _, err := kubectl(t, "", "delete", "node/stack", "pod/stack", "--grace-period=0", "--force", "--wait=false"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// ruleSelectors are the selectors of all rules, each once.
+func ruleSelectors(t *testing.T, b render.Bundle) []string {
+	t.Helper()
+	all := map[string]bool{}
+	for name, text := range b.Files {
+		if !strings.HasPrefix(name, "rules/") {
+			continue
+		}
+		var file struct {
+			Groups []struct {
+				Rules []struct{ Expr string }
+			}
+		}
+		must(t, yaml.Unmarshal(text, &file))
+		for _, g := range file.Groups {
+			for _, r := range g.Rules {
+				selectors(t, r.Expr, all)
+			}
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d selectors", len(all))
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// panelSelectors are those of the panels' queries that must have an answer in every run.
+func panelSelectors(t *testing.T, b render.Bundle) []string {
+	t.Helper()
+	shipped, err := dashboards.Load()
+	must(t, err)
+	mayBeEmpty := map[[3]string]bool{}
+	for _, d := range shipped {
+		for _, row := range d.Rows {
+			for _, p := range row.Panels {
+				for _, q := range p.Queries {
+					mayBeEmpty[[3]string{d.UID, p.Title, q.RefID}] = q.Reason != nil
+				}
+			}
+		}
+	}
+	all := map[string]bool{}
+	for name, text := range b.Files {
+		if !strings.HasPrefix(name, "dashboards/") {
+			continue
+		}
+		var d struct {
+			UID    string
+			Panels []struct {
+				Title   string
+				Targets []struct{ RefID, Expr string }
+			}
+		}
+		must(t, json.Unmarshal(text, &d))
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if !mayBeEmpty[[3]string{d.UID, p.Title, q.RefID}] {
+					selectors(t, dashboards.Expand(q.Expr, dashboards.Window{Rate: time.Minute, Interval: 15 * time.Second, Range: time.Hour}), all)
+				}
+			}
+		}
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d selectors", len(all))
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// selectors adds the selectors of an expression.
+func selectors(t *testing.T, expr string, all map[string]bool) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	must(t, err)
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		if s, ok := n.(*parser.VectorSelector); ok && !strings.HasPrefix(s.Name, "ALERTS") {
+			all[(&parser.VectorSelector{Name: s.Name, LabelMatchers: s.LabelMatchers}).String()] = true
+		}
+		return nil
+	})
+}
+
+// unmatched are the selectors that no series of the last minutes matches.
+func unmatched(ctx context.Context, ask promv1.API, all []string) (missing []string, err error) {
+	for _, s := range all {
+		found, _, err := ask.Query(ctx, "count(last_over_time("+s+"[5m]))", time.Time{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s, err)
+		}
+		if len(found.(model.Vector)) == 0 {
+			missing = append(missing, s)
+		}
+	}
+	return missing, nil
+}
+
+// healthy fails the test if a rule was not evaluated, or with an error.
+func healthy(t *testing.T, ask promv1.API) {
+	t.Helper()
+	found, err := ask.Rules(t.Context(), nil)
+	must(t, err)
+	n := 0
+	for _, g := range found.Groups {
+		for _, r := range g.Rules {
+			n++
+			switch r := r.(type) {
+			case promv1.AlertingRule:
+				if r.Health != promv1.RuleHealthGood {
+					t.Errorf("%s: %s %s", r.Name, r.Health, r.LastError)
+				}
+				if r.State == "firing" {
+					t.Errorf("%s fires on a plane that nothing is wrong with: %v", r.Name, r.Alerts)
+				}
+			case promv1.RecordingRule:
+				if r.Health != promv1.RuleHealthGood {
+					t.Errorf("%s: %s %s", r.Name, r.Health, r.LastError)
+				}
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no rules were loaded")
+	}
+}
