@@ -94,19 +94,8 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 	for _, g := range found.Groups {
 		got[g.Name] = len(g.Rules)
 		for _, r := range g.Rules {
-			name, health, why := "", promv1.RuleHealth(""), ""
-			switch r := r.(type) {
-			case promv1.AlertingRule:
-				name, health, why = r.Name, r.Health, r.LastError
-			case promv1.RecordingRule:
-				name, health, why = r.Name, r.Health, r.LastError
-			}
-			switch health {
-			case promv1.RuleHealthGood:
-			case promv1.RuleHealthUnknown:
-				return name + " was not evaluated", nil
-			default:
-				return "", fmt.Errorf("%s: %s %s", name, health, why)
+			if name, err := unevaluated(r); name != "" || err != nil {
+				return name, err
 			}
 		}
 	}
@@ -114,6 +103,24 @@ func evaluated(ctx context.Context, ask promv1.API) (string, error) {
 		return "", fmt.Errorf("groups of rules: %v, want %v", got, want)
 	}
 	return "", nil
+}
+
+// unevaluated says that a rule was not evaluated yet. One that cannot be evaluated is an error.
+func unevaluated(rule any) (string, error) {
+	name, health, why := "", promv1.RuleHealth(""), ""
+	switch r := rule.(type) {
+	case promv1.AlertingRule:
+		name, health, why = r.Name, r.Health, r.LastError
+	case promv1.RecordingRule:
+		name, health, why = r.Name, r.Health, r.LastError
+	}
+	switch health {
+	case promv1.RuleHealthGood:
+		return "", nil
+	case promv1.RuleHealthUnknown:
+		return name + " was not evaluated", nil
+	}
+	return "", fmt.Errorf("%s: %s %s", name, health, why)
 }
 
 // quiet returns an active alert about missing targets or metrics. At first all are
