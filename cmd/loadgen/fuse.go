@@ -28,8 +28,8 @@ func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
 }
 
-// into takes the flags over. image is that of a Job in the cluster, workers says that workers use it too.
-func (f *fuseFlags) into(o *loadgen.Options, image string, workers bool) error {
+// into takes the flags over. image is that of a Job in the cluster, others says that others use it too.
+func (f *fuseFlags) into(o *loadgen.Options, image string, others bool) error {
 	o.Fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error
 	if f.maxRate != "" {
@@ -42,7 +42,7 @@ func (f *fuseFlags) into(o *loadgen.Options, image string, workers bool) error {
 	switch {
 	case f.cleanupJob && image == "":
 		errs = append(errs, loadgen.Usage(errors.New("--cleanup-job: --image is missing (name one that has loadgen as its entry point)")))
-	case image != "" && !f.cleanupJob && !workers:
+	case image != "" && !f.cleanupJob && !others:
 		errs = append(errs, loadgen.Usage(errors.New("--image: it belongs to --workers N or --cleanup-job (add one of them, or leave --image out)")))
 	case f.cleanupJob:
 		if err := (loadgen.CleanupManifests{Image: image, Namespace: "any"}).Check(); err != nil {

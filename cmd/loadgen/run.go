@@ -26,6 +26,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var workers workerFlags
 	var kubeconfig kubeconfigFlags
 	var fuse fuseFlags
+	var render renderFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -68,6 +69,9 @@ run itself scrapes, acts and judges. With --image they are the pods of a Job in 
 cluster, or in that of --workers-kubeconfig, which goes at the end. A worker that is
 lost, late or saturated makes the run one that could not be judged (exit 3).
 
+With --render the run is not begun: manifests are printed that run it from inside the
+cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
+
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
@@ -80,16 +84,17 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
   loadgen run rollout-500 --kubeconfig ~/.kube/config --dry-run --max-rate 100/s
   loadgen run api-mix --kubeconfig ~/.kube/config --abort-on apiserver-latency=2s,for=10s --abort-on alert=EtcdNoLeader
   loadgen run api-mix --kubeconfig ~/.kube/config --workers 4 --image registry.example.com/loadgen:v1
+  loadgen run api-mix --workers 4 --image registry.example.com/loadgen:v1 --render | kubectl apply -f -
   loadgen run mine.yaml --variant all`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o, workers.job.Image, workers.useImage())); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o, workers.job.Image, workers.useImage() || render.on)); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config
 			var err error
-			if o.Workers, err = workers.options(cmd.Flags(), o.Kubeconfig); err != nil {
+			if o.Workers, err = workers.options(cmd.Flags(), o.Kubeconfig, render.takes(workers)...); err != nil {
 				return err
 			}
 			ctx, release, err := untilParentEnds(cmd.Context())
@@ -108,6 +113,9 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			o.Scenario, o.Progress, o.Hurry = s, ui, signals.second()
 			o.Confirm = func(ctx context.Context, p loadgen.Plan) (bool, error) {
 				return ui.confirm(ctx, cmd.InOrStdin(), p.String(), yes)
+			}
+			if render.on && variant == "all" {
+				return loadgen.Usage(errors.New("--render makes the objects of one variant (name it by --variant NAME)"))
 			}
 			if fuse.dryRun && variant == "all" {
 				return preview(cmd, o, variant, output)
@@ -133,7 +141,10 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 					return err
 				}
 			}
-			if fuse.dryRun {
+			switch {
+			case render.on:
+				return render.write(cmd, o, workers.job.Options)
+			case fuse.dryRun:
 				return preview(cmd, o, variant, output)
 			}
 			dir, err := loadgen.Run(ctx, o)
@@ -166,6 +177,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	receiver.add(flags)
 	fuse.add(flags)
 	workers.add(flags)
+	render.add(flags)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

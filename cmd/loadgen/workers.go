@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,14 +45,16 @@ func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
 	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
+	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, of nodes that the Job's workers may run on all the same")
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 
-// options are the workers of a run against a cluster; "": against a plane of its own.
-func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig) (o loadgen.Workers, err error) {
+// options are the workers of a run against a cluster; "": against a plane of its own. besides are flags of workers that mean
+// something without them.
+func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, besides ...string) (o loadgen.Workers, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
-			if flags.Changed(name) {
+			if flags.Changed(name) && !slices.Contains(besides, name) {
 				return o, loadgen.Usage(fmt.Errorf("--%s needs --workers N", name))
 			}
 		}
@@ -88,7 +91,7 @@ func (f workerFlags) names() []string {
 
 // jobNames are the flags that mean nothing without a Job.
 func (f workerFlags) jobNames() []string {
-	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "image-pull-secret"}
+	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
 }
 
 // inCluster are the workers of a Job.

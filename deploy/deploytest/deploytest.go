@@ -33,6 +33,7 @@ const (
 	Actionlint   = "actionlint"
 	Helm         = "helm"
 	Jsonnet      = "jsonnet"
+	Chart        = "chart"
 )
 
 // packages are where the programs come from: the folder of the module that names the version, and the package.
@@ -45,6 +46,7 @@ var packages = map[string]struct{ module, path string }{
 	Actionlint:   {"tools/release", "github.com/rhysd/actionlint/cmd/actionlint"},
 	Helm:         {"tools/charts", "helm.sh/helm/v4/cmd/helm"},
 	Jsonnet:      {"tools/charts", "github.com/google/go-jsonnet/cmd/jsonnet"},
+	Chart:        {"tools/charts", "github.com/stormglass/stormglass/tools/charts/chart"},
 }
 
 // Root is the repository's root.

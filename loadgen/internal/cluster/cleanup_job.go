@@ -92,20 +92,11 @@ func (o CleanupOptions) Objects() []runtime.Object {
 		name = o.Namespace // unique in the cluster
 	}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: cleanupName, Namespace: o.Namespace}}
-	const rbac = rbacv1.GroupName + "/v1"
 	all := []runtime.Object{
 		manifest.Namespace(named("", o.Namespace, false)),
 		&corev1.ServiceAccount{TypeMeta: manifest.Type("v1", "ServiceAccount"), ObjectMeta: named(o.Namespace, cleanupName, false)},
-		&rbacv1.ClusterRole{TypeMeta: manifest.Type(rbac, "ClusterRole"), ObjectMeta: named("", name, true), Rules: rules(cleanupNeeds(), "")},
-		&rbacv1.ClusterRoleBinding{TypeMeta: manifest.Type(rbac, "ClusterRoleBinding"), ObjectMeta: named("", name, true), Subjects: subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}},
 	}
-	for _, in := range []string{leaseNamespace, metav1.NamespaceDefault} {
-		all = append(all,
-			&rbacv1.Role{TypeMeta: manifest.Type(rbac, "Role"), ObjectMeta: named(in, name, true), Rules: rules(cleanupNeeds(), in)},
-			&rbacv1.RoleBinding{TypeMeta: manifest.Type(rbac, "RoleBinding"), ObjectMeta: named(in, name, true), Subjects: subjects,
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
-	}
+	all = append(all, rulesOf(cleanupNeeds()).Objects(name, subjects, func(namespace string) metav1.ObjectMeta { return named(namespace, name, true) })...)
 	job := o.job()
 	if o.Schedule == "" {
 		return append(all, &batchv1.Job{TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: named(o.Namespace, cleanupName, false), Spec: job})

@@ -30,10 +30,15 @@ const clearWithin = 2 * time.Minute
 
 // refuseFaults refuses every fault of the control plane, for a user's cluster.
 func refuseFaults(s *scenario.Scenario) error {
+	return faultErrors(s, "run it without --kubeconfig, on a control plane of its own")
+}
+
+// faultErrors names each fault of a control plane, with what to do instead.
+func faultErrors(s *scenario.Scenario, hint string) error {
 	var errs []error
 	for _, f := range s.Faults() {
 		if !f.OfNodes() || f.OfCloud() {
-			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, "run it without --kubeconfig, on a control plane of its own",
+			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, hint,
 				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)))
 		}
 	}

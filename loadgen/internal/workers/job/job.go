@@ -53,6 +53,8 @@ type Options struct {
 	Resources string
 	// NodeSelector of the pods, as key=value,key=value.
 	NodeSelector string
+	// Tolerations of the pods: taints as KEY=VALUE:EFFECT,KEY:EFFECT,KEY, where KEY is any value and no EFFECT all effects.
+	Tolerations string
 }
 
 // Check reports what is wrong with the options, by the flags that set them.
@@ -72,6 +74,8 @@ func (o Options) Check() error {
 	_, err := o.resources()
 	errs = append(errs, err)
 	_, err = o.nodeSelector()
+	errs = append(errs, err)
+	_, err = o.tolerations()
 	return errors.Join(append(errs, err)...)
 }
 
@@ -197,28 +201,16 @@ func (p plan) job() (*batchv1.Job, error) {
 	pod.RestartPolicy = corev1.RestartPolicyNever
 	pod.AutomountServiceAccountToken = new(false)
 	pod.TerminationGracePeriodSeconds = new(int64(endWithin))
-	if p.PullSecret != "" {
-		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: p.PullSecret}}
-	}
-	if pod.NodeSelector, err = p.nodeSelector(); err != nil {
+	if err := p.place(&pod); err != nil {
 		return nil, err
 	}
-	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: cluster.RunLabel, Operator: corev1.NodeSelectorOpDoesNotExist}, // simulated nodes run nothing
-		}}},
-	}}}
 	pod.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{jobLabel: p.name}},
 	}}
 	c := &pod.Containers[0]
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	c.Resources.Requests = resources
-	if memory, ok := resources[corev1.ResourceMemory]; ok {
-		c.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: memory}
-		c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(memory.Value() * 9 / 10)})
-	}
+	limit(c, resources)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "credentials", MountPath: credentials, ReadOnly: true})
 	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "credentials", VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: p.name, DefaultMode: new(int32(0o440))},

@@ -214,7 +214,7 @@ func (c *crew) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("cluster %s: %w (`loadgen workers render` prints what the run must be allowed to, or have the objects made by somebody else: --workers-listen)", c.where, err)
+		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the rules that it needs, or have the objects made by somebody else: --workers-listen)", c.where, err)
 	case apierrors.IsNotFound(err) && !c.makes:
 		return fmt.Errorf("cluster %s: %w (make the namespace first, or leave out --workers-namespace)", c.where, err)
 	}
@@ -284,6 +284,29 @@ func (c *crew) reach(pod string) {
 		}
 		apiclient.Pause(c.ctx, dialAgain)
 	}
+}
+
+// Needs are the rules by which a run may start such workers. carried: it comes to their pods through forwarded ports.
+func (s Starter) Needs(carried bool) cluster.Rules {
+	r, at := cluster.Rules{}, s.Namespace
+	serviceAccounts, jobs := "create delete", "create get delete"
+	if at == "" { // one is made, of a name that is not known before, and takes what is in it with it
+		r.Allow("", "create get delete", "", "namespaces")
+		serviceAccounts, jobs = "create", "create get"
+	}
+	r.Allow(at, serviceAccounts, "", "serviceaccounts")
+	r.Allow(at, "create", "", "secrets")
+	r.Allow(at, jobs, "batch", "jobs")
+	r.Allow(at, "list watch", "", "pods")
+	r.Allow(at, "list watch", "", "events")
+	if carried {
+		r.Allow(at, "create get", "", "pods/portforward") // a GET opens a websocket
+	}
+	if s.OfTarget {
+		r.Allow(at, "get", "", "configmaps", rootCA)
+		r.Allow(metav1.NamespaceDefault, "get", "", "services", "kubernetes")
+	}
+	return r
 }
 
 // indexOf is the number of a pod's worker.

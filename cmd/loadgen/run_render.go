@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// renderFlags print manifests of a run from inside the cluster, in place of running it.
+type renderFlags struct {
+	on    bool
+	claim string
+	asked loadgen.Kubeconfig // the cluster whose resources are known; empty: none
+}
+
+func (f *renderFlags) add(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.on, "render", false, "print manifests for kubectl apply that run this from inside the cluster, in place of running it; needs --image")
+	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: it goes with the pod)")
+}
+
+// What becomes of run's flags with --render: they are in the objects, or arguments of the run in the pod. Those of a kubeconfig name
+// the cluster that is asked for its resources. All others are of this machine.
+func renderedFlags() []string {
+	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
+		"workers", "image", "image-pull-secret", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations"}
+}
+
+func passedFlags() []string {
+	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
+}
+
+// into takes the cluster that the flags name for the one that is asked, and the pod's own for that of the run. It refuses flags that
+// would do nothing.
+func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *loadgen.Options) (err error) {
+	switch {
+	case !f.on && f.claim != "":
+		return loadgen.Usage(errors.New("--results-claim needs --render"))
+	case !f.on:
+		return nil
+	case image == "":
+		return loadgen.Usage(errors.New("--render: --image is missing (name one that has loadgen as its entry point)"))
+	}
+	f.asked, o.Kubeconfig = o.Kubeconfig, loadgen.Kubeconfig{Files: loadgen.InCluster}
+	known := slices.Concat(renderedFlags(), passedFlags(), k.names)
+	flags.Visit(func(flag *pflag.Flag) {
+		if err == nil && !slices.Contains(known, flag.Name) {
+			err = loadgen.Usage(fmt.Errorf("--%s: it is for a run on this machine (leave it out with --render)", flag.Name))
+		}
+	})
+	return err
+}
+
+// takes are the flags of a Job of workers that are those of the run's own Job too.
+func (f renderFlags) takes(w workerFlags) []string {
+	if f.on {
+		return w.jobNames()
+	}
+	return nil
+}
+
+// write prints the manifests of the run that the options say.
+func (f *renderFlags) write(cmd *cobra.Command, o loadgen.Options, w loadgen.JobOptions) error {
+	m := loadgen.RunManifests{Options: w, Workers: o.Workers.Count, Scenario: o.Scenario, Claim: f.claim, Args: passed(cmd.Flags())}
+	if !cmd.Flags().Changed("workers-resources") {
+		m.Resources = "" // the default of the loadgen in the image
+	}
+	if err := m.Check(); err != nil {
+		return loadgen.Usage(err)
+	}
+	o.Kubeconfig = f.asked
+	rules, notes, err := loadgen.CheckInCluster(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	m.Rules = rules
+	text, err := m.YAML()
+	if err != nil {
+		return loadgen.Usage(err)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(progressTo(cmd), "loadgen: "+n)
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
+// passed are the flags for the run in the pod.
+func passed(flags *pflag.FlagSet) (args []string) {
+	for _, name := range passedFlags() {
+		flag := flags.Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		} else if pairs, err := flags.GetStringToString(name); err == nil {
+			values = nil
+			for _, key := range slices.Sorted(maps.Keys(pairs)) {
+				values = append(values, key+"="+pairs[key])
+			}
+		}
+		for _, v := range values {
+			args = append(args, "--"+name+"="+v)
+		}
+	}
+	return args
+}

@@ -1,0 +1,86 @@
+//go:build realnode
+
+package realnode
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+)
+
+// What `run --render` prints runs the scenario in the cluster: the pods of the run and of its workers are admitted under the profile
+// "restricted", the Job completes when all gates pass and fails when one does not, and says the verdict. Nothing of the run is left.
+func TestRunInTheCluster(t *testing.T) {
+	s := newSite(t)
+	for name, c := range map[string]struct {
+		args    []string
+		ends    batchv1.JobConditionType
+		code    int32
+		verdict string
+	}{
+		"pass": {nil, batchv1.JobComplete, exitcode.Pass, "PASS"},
+		"fail": {[]string{"--set", "gates.errors.objective=request-latency", "--set", "gates.errors.max=1us"}, batchv1.JobFailed, exitcode.Fail, "FAIL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := *s
+			s.t = t
+			args := append([]string{"run", s.scenario, "--workers", "2", "--image", workersImage, "--workers-resources", "cpu=100m,memory=256Mi", "--workers-within", "1m", "--render"}, c.args...)
+			text, err := exec.CommandContext(s.ctx, s.loadgen, args...).Output()
+			must(t, err)
+			s.kubectl(text, "apply", "-f", "-")
+			const namespace, job = "stormglass-run", "stormglass-divided"
+			poll(t, s.ctx, "the Job ends", func() bool {
+				j, err := s.a.client.BatchV1().Jobs(namespace).Get(s.ctx, job, metav1.GetOptions{})
+				must(t, err)
+				for _, condition := range j.Status.Conditions {
+					if condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) {
+						if condition.Type != c.ends {
+							t.Errorf("the Job is %s: %s", condition.Type, condition.Message)
+						}
+						return true
+					}
+				}
+				return false
+			})
+			pods, err := s.a.client.CoreV1().Pods(namespace).List(s.ctx, metav1.ListOptions{LabelSelector: "job-name=" + job})
+			must(t, err)
+			if len(pods.Items) != 1 {
+				t.Fatalf("%d pods", len(pods.Items))
+			}
+			ended := pods.Items[0].Status.ContainerStatuses[0].State.Terminated
+			if ended == nil || ended.ExitCode != c.code || !strings.Contains(strings.ToUpper(ended.Message), c.verdict) {
+				t.Errorf("%+v", ended)
+			}
+			s.wantNothing()
+			jobs, err := s.a.client.BatchV1().Jobs(namespace).List(s.ctx, metav1.ListOptions{})
+			must(t, err)
+			if len(jobs.Items) != 1 {
+				t.Errorf("%d Jobs", len(jobs.Items))
+			}
+			s.kubectl(text, "delete", "--wait", "-f", "-")
+			poll(t, s.ctx, "the namespace goes", func() bool {
+				_, err := s.a.client.CoreV1().Namespaces().Get(s.ctx, namespace, metav1.GetOptions{})
+				return apierrors.IsNotFound(err)
+			})
+		})
+	}
+}
+
+// kubectl runs kubectl with these arguments and that input.
+func (s *site) kubectl(stdin []byte, args ...string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.ctx, plane.Binary, append([]string{"--kubeconfig", plane.Cluster().Kubeconfigs["admin"]}, args...)...)
+	cmd.Args[0] = "kubectl" // the program that it then is
+	cmd.Stdin = bytes.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}

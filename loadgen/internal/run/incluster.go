@@ -1,0 +1,66 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// apiServer is the one component whose metrics are on offer in any cluster.
+const apiServer = "kube-apiserver"
+
+// InCluster makes the checks of Run that do not depend on this machine, for a run from inside the cluster that it loads. It returns
+// the rules that the run needs there, and notes on what it will lack. A cluster that Options names is asked for its resources.
+func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
+	s, asked := o.Scenario, o.Kubeconfig
+	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}
+	gates, err := gate.Compile(s)
+	if err != nil {
+		return nil, nil, exitcode.UsageError(err)
+	}
+	if _, err := o.aborts(); err != nil {
+		return nil, nil, err
+	}
+	err = errors.Join(faultErrors(s, "leave out --render: it needs a control plane of its own"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
+	if err != nil {
+		return nil, nil, err
+	}
+	tell := func(string) {}
+	if o.Progress != nil {
+		tell = o.Progress.Step
+	}
+	rules, err = cluster.RunRules(ctx, s, cluster.RulesOptions{NoLock: o.Fuse.NoLock, Kubeconfig: asked, Tell: tell})
+	switch {
+	case err == nil:
+	case asked.Files == "":
+		return nil, nil, exitcode.Usagef("scenario %s: what it needs depends on your cluster: %w (add --kubeconfig FILE or --current-cluster: it is asked for its resources)", s.Name, err)
+	default:
+		return nil, nil, exitcode.EnvironmentError(err)
+	}
+	for _, g := range gates {
+		if lacks := g.Lacks([]string{apiServer}); len(lacks) > 0 && o.Prometheus == nil {
+			notes = append(notes, fmt.Sprintf("gate %s will have no data (exit 3): the metrics of %s are not on offer (--prometheus URL reads them from your Prometheus, --without-gate %s leaves it out)",
+				g.Name, strings.Join(lacks, ", "), g.Name))
+		}
+	}
+	return rules, notes, nil
+}
+
+// checkPod refuses what a pod of an image with loadgen alone cannot do.
+func checkPod(s *scenario.Scenario) error {
+	var errs []error
+	for _, h := range s.Hooks() {
+		errs = append(errs, exitcode.UsageError(s.Errorf(h.Path, "leave hooks out by --no-hooks", "the image has no program %s", h.Run[0])))
+	}
+	if s.Nodes.KubeletAddress != "" {
+		errs = append(errs, exitcode.UsageError(s.Errorf("nodes.kubeletAddress", "leave it out", "a pod has not that address")))
+	}
+	return errors.Join(errs...)
+}

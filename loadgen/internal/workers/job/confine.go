@@ -1,0 +1,76 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+)
+
+// RBAC cannot say "in namespaces whose names begin so", and those of a run are not known before it. So the rules hold in all
+// namespaces, and admission policies confine what the run's ServiceAccount writes: to its own namespaces and nodes.
+const (
+	ofNamespace = `request.namespace.startsWith('stormglass-') || request.namespace == '%s'`
+	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`
+	ofEvent     = `request.resource.resource == 'events' && request.namespace == 'default' && request.operation == 'DELETE'`
+	ofPod       = `request.resource.resource == 'pods' && request.operation == 'DELETE' && oldObject != null && has(oldObject.spec.nodeName) && oldObject.spec.nodeName.startsWith('sg-')`
+	ofCluster   = `request.resource.resource == 'namespaces' ? request.name.startsWith('stormglass-') : request.name.startsWith('sg-')`
+)
+
+// confinement are the policies of an account in a namespace, and their bindings. Requests in the namespaces of runs are not looked
+// at, so that no policy is part of what is measured; a second policy, of namespaces, keeps the account from labelling another so.
+func confinement(account, namespace, name string, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
+	every := []admissionv1.OperationType{admissionv1.OperationAll}
+	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {
+		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: every, Rule: admissionv1.Rule{APIGroups: groups, APIVersions: []string{"*"}, Resources: resources, Scope: &scope},
+		}}
+	}
+	for _, p := range []struct {
+		name, expression, message string
+		match                     admissionv1.MatchResources
+	}{
+		{
+			name:       name,
+			expression: strings.Join([]string{fmt.Sprintf(ofNamespace, namespace), ofLease, ofEvent, ofPod}, " || "),
+			message:    "this run writes to its own namespaces only: stormglass-*, and " + namespace,
+			match: admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{rule(admissionv1.NamespacedScope, []string{"*"}, "*/*")},
+				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: cluster.RunLabel, Operator: metav1.LabelSelectorOpDoesNotExist},
+				}},
+			},
+		},
+		{
+			name:       name + "-cluster",
+			expression: ofCluster,
+			message:    "this run changes its own namespaces (stormglass-*) and nodes (sg-*) only",
+			match: admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
+				rule(admissionv1.ClusterScope, []string{""}, "namespaces", "namespaces/*", "nodes", "nodes/*"),
+				rule(admissionv1.ClusterScope, []string{"storage.k8s.io"}, "csinodes"),
+			}},
+		},
+	} {
+		const group = "admissionregistration.k8s.io/v1"
+		all = append(all,
+			&admissionv1.ValidatingAdmissionPolicy{
+				TypeMeta: manifest.Type(group, "ValidatingAdmissionPolicy"), ObjectMeta: meta(p.name),
+				Spec: admissionv1.ValidatingAdmissionPolicySpec{
+					FailurePolicy:    new(admissionv1.Fail),
+					MatchConstraints: &p.match,
+					MatchConditions:  []admissionv1.MatchCondition{{Name: "of-the-run", Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", namespace, account)}},
+					Validations:      []admissionv1.Validation{{Expression: p.expression, Message: p.message}},
+				},
+			},
+			&admissionv1.ValidatingAdmissionPolicyBinding{
+				TypeMeta: manifest.Type(group, "ValidatingAdmissionPolicyBinding"), ObjectMeta: meta(p.name),
+				Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: p.name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+			})
+	}
+	return all
+}

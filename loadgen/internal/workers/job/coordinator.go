@@ -1,0 +1,218 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	// coordinatorNamespace is made for runs where no namespace is named.
+	coordinatorNamespace = "stormglass-run"
+	// scenarioDir and resultsDir are where the scenario and the directories of runs are in the coordinator's pod.
+	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
+	resultsDir                = "/results"
+	// windUp is how long a run that is told to end may take to remove what it made.
+	windUp = 6 * 60
+	// largestFiles is the API server's limit of a ConfigMap's data, in bytes.
+	largestFiles = 1 << 20
+)
+
+// Coordinator is a run from inside the cluster that it loads: a Job, in one namespace with the run's workers.
+type Coordinator struct {
+	// Options of the workers; of them Image, Namespace, PullSecret, NodeSelector and Tolerations are those of the run too. Without a
+	// Namespace one is made.
+	Options
+	// Workers divide the loads. 0: the run's own process sends all.
+	Workers int
+	// Scenario is run as it is, with overrides and defaults, from a ConfigMap.
+	Scenario *scenario.Scenario
+	// Rules that the run needs without workers (cluster.RunRules).
+	Rules cluster.Rules
+	// Args are further arguments of `loadgen run`.
+	Args []string
+	// Claim is the name of a PersistentVolumeClaim that takes the run's directory. Empty: it goes with the pod.
+	Claim string
+}
+
+// Check reports what is wrong, by the flags that set it.
+func (c Coordinator) Check() error {
+	errs := []error{c.Options.Check()}
+	if c.Claim != "" {
+		if wrong := validation.IsDNS1123Subdomain(c.Claim); len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("--results-claim %q is no name of a PersistentVolumeClaim", c.Claim))
+		}
+		if c.Namespace == "" {
+			errs = append(errs, errors.New("--results-claim needs --workers-namespace, where that PersistentVolumeClaim is"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// in is the namespace of the run's own objects.
+func (c Coordinator) in() string {
+	if c.Namespace == "" {
+		return coordinatorNamespace
+	}
+	return c.Namespace
+}
+
+// name of the run's objects in its namespace. The run of another scenario may be beside it.
+func (c Coordinator) name() string { return "stormglass-" + c.Scenario.Name }
+
+func (c Coordinator) meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.ManagedByLabel: "stormglass"}}
+}
+
+// AllRules are those of the run and of its workers.
+func (c Coordinator) AllRules() cluster.Rules {
+	all := cluster.Rules{}
+	all.Add(c.Rules)
+	if c.Workers > 0 {
+		own := c.Options
+		own.Namespace = c.in()
+		all.Add(Starter{Options: own, OfTarget: true}.Needs(false))
+	}
+	return all.Compact()
+}
+
+// Objects in the order of their making.
+func (c Coordinator) Objects() (all []runtime.Object, err error) {
+	files, err := c.files()
+	if err != nil {
+		return nil, err
+	}
+	job, err := c.job()
+	if err != nil {
+		return nil, err
+	}
+	if c.Namespace == "" {
+		all = append(all, manifest.Namespace(c.meta("", c.in())))
+	}
+	all = append(all, &corev1.ServiceAccount{TypeMeta: manifest.Type("v1", "ServiceAccount"), ObjectMeta: c.meta(c.in(), c.name())})
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.name(), Namespace: c.in()}}
+	role := c.in() + "-" + c.Scenario.Name // unique in the cluster
+	all = append(all, c.AllRules().Objects(role, subjects, func(namespace string) metav1.ObjectMeta { return c.meta(namespace, role) })...)
+	all = append(all, confinement(c.name(), c.in(), role, func(name string) metav1.ObjectMeta { return c.meta("", name) })...)
+	return append(all, files, job), nil
+}
+
+// YAML is the objects as documents that `kubectl apply` takes.
+func (c Coordinator) YAML() ([]byte, error) {
+	objects, err := c.Objects()
+	if err != nil {
+		return nil, err
+	}
+	return manifest.YAML(objects)
+}
+
+// files are the scenario, and the files that it names, by their names beside it.
+func (c Coordinator) files() (*corev1.ConfigMap, error) {
+	named := c.Scenario.Bundle()
+	text, err := c.Scenario.Resolved()
+	if err != nil {
+		return nil, err
+	}
+	m := &corev1.ConfigMap{TypeMeta: manifest.Type("v1", "ConfigMap"), ObjectMeta: c.meta(c.in(), c.name()), Data: map[string]string{scenarioFile: string(text)}}
+	size := len(text)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		size += len(name) + len(named[name])
+		if utf8.Valid(named[name]) {
+			m.Data[name] = string(named[name])
+			continue
+		}
+		if m.BinaryData == nil {
+			m.BinaryData = map[string][]byte{}
+		}
+		m.BinaryData[name] = named[name]
+	}
+	if size > largestFiles {
+		return nil, fmt.Errorf("scenario %s has %d bytes with the files that it names, and a ConfigMap takes %d (run it from outside the cluster: --kubeconfig)", c.Scenario.Name, size, largestFiles)
+	}
+	return m, nil
+}
+
+// args are those of the run. The kubelet puts the pod's address in.
+func (c Coordinator) args() []string {
+	args := []string{"run", scenarioDir + "/" + scenarioFile, "--current-cluster", "--yes", "--summary=" + corev1.TerminationMessagePathDefault}
+	if c.Workers > 0 {
+		args = append(args, fmt.Sprintf("--workers=%d", c.Workers), "--image="+c.Image, "--workers-namespace="+c.in(),
+			fmt.Sprintf("--workers-listen=:%d", port), "--workers-advertise=$(POD_IP)")
+		for _, flag := range []struct{ name, value string }{
+			{"image-pull-secret", c.PullSecret}, {"workers-resources", c.Resources}, {"workers-node-selector", c.NodeSelector}, {"workers-tolerations", c.Tolerations},
+		} {
+			if flag.value != "" {
+				args = append(args, "--"+flag.name+"="+flag.value)
+			}
+		}
+	}
+	for _, arg := range c.Args {
+		args = append(args, strings.ReplaceAll(arg, "$(", "$$(")) // the kubelet takes it for a variable
+	}
+	return args
+}
+
+// resources are what the run requests: a core, and memory by the simulated nodes (0.3 MiB each, docs/records/performance.md) and by
+// the watches that no worker has (30 KiB each), with as much again for what is recorded.
+func (c Coordinator) resources() corev1.ResourceList {
+	watches := 0
+	if c.Workers == 0 {
+		for _, peak := range c.Scenario.Peaks() {
+			watches = max(watches, peak.Watches)
+		}
+	}
+	gib := 1 + c.Scenario.Nodes.Count/1500 + watches/15000
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dGi", gib))}
+}
+
+func (c Coordinator) job() (*batchv1.Job, error) {
+	pod := manifest.Pod(c.name(), c.Image, "64Mi", c.args()...)
+	pod.RestartPolicy = corev1.RestartPolicyNever
+	pod.TerminationGracePeriodSeconds = new(int64(windUp))
+	if err := c.place(&pod); err != nil {
+		return nil, err
+	}
+	run := &pod.Containers[0]
+	run.WorkingDir = resultsDir
+	run.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+	run.Env = append(run.Env, corev1.EnvVar{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}})
+	limit(run, c.resources())
+	run.VolumeMounts = append(run.VolumeMounts,
+		corev1.VolumeMount{Name: "scenario", MountPath: scenarioDir, ReadOnly: true}, corev1.VolumeMount{Name: "results", MountPath: resultsDir})
+	results := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	if c.Claim != "" {
+		results = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Claim}}
+	}
+	pod.Volumes = append(pod.Volumes,
+		corev1.Volume{Name: "scenario", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: c.name()}}}},
+		corev1.Volume{Name: "results", VolumeSource: results})
+	return &batchv1.Job{
+		TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: c.meta(c.in(), c.name()),
+		Spec: batchv1.JobSpec{
+			BackoffLimit: new(int32(0)), // a run that is started again would repeat what was sent
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: c.meta("", "").Labels,
+					// An autoscaler that moved the pod would end the run.
+					Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"},
+				},
+				Spec: pod,
+			},
+		},
+	}, nil
+}
