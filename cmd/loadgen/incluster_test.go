@@ -228,12 +228,44 @@ func (c *inCluster) take(of authorizationv1.ResourceAttributes) {
 	}
 }
 
+const inClusterLoad = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: mini
+nodes: {count: 5, identity: certificate}
+record: {interval: 1s}
+phases:
+- {name: rollout, actions: [{kind: deploy, name: web, replicas: 10, service: true}], until: podsReady, within: 1m}
+- name: fan-out
+  for: 3s
+  load:
+  - {kind: watches, name: crowd, count: 10, rate: 100/s}
+  - {kind: changes, name: news, watches: crowd, rate: 10/s}
+  - name: team
+    kind: requests
+    rate: 20/s
+    objects: 5
+    namespaces: 2
+    tenants: [{name: blue}]
+    mix:
+    - {verb: get}
+    - {verb: list, limit: 2, allPages: true}
+    - {verb: apply, resource: widgets.load.stormglass.dev}
+- {name: update, actions: [{kind: rollingUpdate, name: web}], until: podsReady, within: 2m}
+gates:
+- {name: request-errors, objective: request-errors, max: 0%}
+- {name: lost, objective: watch-lost, max: 0, over: [fan-out]}
+`
+
 // The objects that --render prints are accepted, and let the run pass as their ServiceAccount, with the rules that they have; it leaves
 // nothing. Without one of them the run ends with 4 and that permission's name, before it makes anything.
 func TestRunAsTheRenderedServiceAccount(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
-	c := applyRendered(t, kubeconfig, "run", "testdata/mini.yaml", "--without-gate", "leader-changes", "--image", "registry.example.com/loadgen:v1")
+	file := filepath.Join(t.TempDir(), "mini.yaml")
+	if err := os.WriteFile(file, []byte(inClusterLoad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := applyRendered(t, kubeconfig, "run", file, "--image", "registry.example.com/loadgen:v1")
 
 	// Pod Security enforces its profile "restricted" in the namespace.
 	template := c.job.Spec.Template
@@ -290,7 +322,7 @@ func (c *inCluster) wantConfined() {
 			return err
 		},
 		"the end of another's namespace": func() error {
-			return core.Namespaces().Delete(ctx, "kube-public", metav1.DeleteOptions{DryRun: dry})
+			return core.Namespaces().Delete(ctx, "kube-node-lease", metav1.DeleteOptions{DryRun: dry})
 		},
 		"a namespace of another name": func() error {
 			_, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another"}}, metav1.CreateOptions{DryRun: dry})
