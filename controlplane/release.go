@@ -5,56 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// program is a controlplane program.
-type program struct {
-	path     string
-	revision string // that it was built from; "" if that is not known
-}
-
-// findProgram finds the controlplane program with a release's components: executable itself, or one beside it or on
-// PATH.
-func findProgram(ctx context.Context, executable string, r control.Release) (program, error) {
+// findProgram finds the controlplane program with a release's components: executable itself, or another one.
+func findProgram(ctx context.Context, executable string, r control.Release) (control.Program, error) {
 	if r == control.Linked() {
-		return program{executable, version.Revision()}, nil
+		return control.Program{Path: executable, Revision: version.Revision()}, nil
 	}
-	name := control.ReleaseBinary(r)
-	path := filepath.Join(filepath.Dir(executable), name)
-	if _, err := os.Stat(path); err != nil {
-		if path, err = exec.LookPath(name); err != nil {
-			return program{}, fmt.Errorf("%s is neither beside %s nor on PATH", name, executable)
-		}
-	}
-	said, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
-		return program{}, fmt.Errorf("%s --version: %w", path, err)
-	}
-	revision, ok := control.Described(string(said), r)
-	if !ok {
-		return program{}, fmt.Errorf("%s is %s, not of %s", path, strings.TrimSpace(string(said)), r)
-	}
-	return program{path, revision}, nil
+	return control.FindProgram(ctx, executable, r)
 }
 
 // stale says that a program was built from another revision than this one, own; "": it was not, or that is not known.
-func (p program) stale(own string, r control.Release) string {
-	if own == "" || p.revision == own {
+func stale(p control.Program, own string, r control.Release) string {
+	if own == "" || p.Revision == own {
 		return ""
 	}
 	from := "a revision that it does not name"
-	if p.revision != "" {
-		from = "revision " + p.revision
+	if p.Revision != "" {
+		from = "revision " + p.Revision
 	}
-	return fmt.Sprintf("%s was built from %s and this program from %s: they may not fit together (%s)", p.path, from, own, control.BuildHint(r))
+	return fmt.Sprintf("%s was built from %s and this program from %s: they may not fit together (%s)", p.Path, from, own, control.BuildHint(r))
 }
 
 // releasesIn are the releases of a config's components.
@@ -70,14 +45,14 @@ func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	if err != nil {
 		return fmt.Errorf("%w (%s)", err, control.BuildHint(r))
 	}
-	if doubt := program.stale(version.Revision(), r); doubt != "" {
+	if doubt := stale(program, version.Revision(), r); doubt != "" {
 		p.progress("warning: %s", doubt)
 	}
 	if err := os.MkdirAll(p.layout.BinOf(r), 0o700); err != nil {
 		return err
 	}
 	for _, kind := range control.VersionedKinds() {
-		if err := link(p.layout.ProgramOf(r, kind), program.path); err != nil {
+		if err := link(p.layout.ProgramOf(r, kind), program.Path); err != nil {
 			return err
 		}
 	}

@@ -38,14 +38,14 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 			}
 			continue
 		}
-		doubt := found.stale(own, older)
+		doubt := stale(found, own, older)
 		if err != nil || (doubt == "") != (c.doubt == "") || !strings.Contains(doubt, c.doubt) {
 			t.Errorf("%s: %q, %v", name, doubt, err)
 		}
 		if doubt != "" && !strings.HasSuffix(doubt, "(make controlplane VERSION=1.36 builds it)") {
 			t.Errorf("%s: no command builds it: %q", name, doubt)
 		}
-		if doubt := found.stale("", older); doubt != "" {
+		if doubt := stale(found, "", older); doubt != "" {
 			t.Errorf("%s: a program that does not know its own revision doubts it: %s", name, doubt)
 		}
 	}

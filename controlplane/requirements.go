@@ -113,7 +113,7 @@ func Check(ctx context.Context, executable string, cfg control.Config) (Defaults
 		if err != nil {
 			return nil, []control.Problem{{Path: "version", Msg: err.Error(), Hint: control.BuildHint(r)}}, nil
 		}
-		found, err := checkRelease(ctx, program.path, cfg, r, defaults)
+		found, err := checkRelease(ctx, program.Path, cfg, r, defaults)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -268,6 +268,12 @@ func Warnings(s *scenario.Scenario) []string {
 	return all
 }
 
+// MissingReleases says in a line each which controlplane programs of other versions a run of a scenario or of one of its
+// variants would lack on this machine. controlplane is the program as in Options; where there is none nothing is said.
+func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) []string {
+	return run.MissingReleases(ctx, s, controlplane)
+}
+
 // CheckVariant refuses a variant that sets fields of the control plane in a run on a
 // user's cluster, where they are not applied.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig Kubeconfig) error {

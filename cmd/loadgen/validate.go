@@ -25,8 +25,8 @@ contradicts itself, then what cannot come to pass, then variants and gates. A -
 reads the scenario from standard input.
 
 Warnings name what works and is probably not meant, such as a metric that no
-component is known to have. Commands that a run would run on this machine (hooks)
-are listed.
+component is known to have, or a controlplane program of another version that is
+not here. Commands that a run would run on this machine (hooks) are listed.
 
 --show prints the scenario that it resolves to, with overrides and every default:
 what a run of it leaves as scenario.yaml.
@@ -44,7 +44,7 @@ resources that it has itself.`,
 			if err != nil {
 				return err
 			}
-			for _, w := range loadgen.Warnings(s) {
+			for _, w := range append(loadgen.Warnings(s), loadgen.MissingReleases(cmd.Context(), s, "")...) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "loadgen: warning: "+w)
 			}
 			variants := ""

@@ -20,7 +20,6 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -199,10 +198,9 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 		if err := CheckVariant(o.Scenario, v.Variant, o.Kubeconfig); err != nil {
 			return c, "", err
 		}
-		if _, err := gate.Compile(v); err != nil {
-			return c, "", exitcode.UsageError(err)
-		}
-		if err := run.CheckDescriptors(v, o.Workers.Count > 0); err != nil {
+		of := o
+		of.Scenario = v
+		if err := run.Check(ctx, of); err != nil {
 			return c, "", err
 		}
 	}

@@ -10,22 +10,41 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// DryRun makes the checks of Run and returns what it would make and send. A user's cluster is asked for its version, its
-// resources and permissions; nothing is made there or here.
-func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
-	if _, err := gate.Compile(o.Scenario); err != nil {
-		return cluster.Preview{}, exitcode.UsageError(err)
+// compiled makes the checks of Run and returns the gates, and the conditions that end the run early.
+func (o Options) compiled() ([]gate.Compiled, *aborts, error) {
+	gates, err := gate.Compile(o.Scenario)
+	if err != nil {
+		return nil, nil, exitcode.UsageError(err)
 	}
 	ends, err := o.aborts()
 	if err == nil {
 		err = o.check()
 	}
+	return gates, ends, err
+}
+
+// Check refuses what Run would refuse before it starts anything.
+func Check(ctx context.Context, o Options) error {
+	if _, _, err := o.compiled(); err != nil {
+		return err
+	}
+	return o.checkReleases(ctx)
+}
+
+// DryRun makes the checks of Run and returns what it would make and send. A user's cluster is asked for its version, its
+// resources and permissions; nothing is made there or here. A program that the run would lack is a note.
+func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
+	_, ends, err := o.compiled()
 	if err != nil {
 		return cluster.Preview{}, err
 	}
 	asked := cluster.PreviewOptions{NoLock: o.Fuse.NoLock, CleanupJob: o.Fuse.CleanupImage != "", AbortOn: ends.texts()}
 	if o.Kubeconfig.Files == "" {
-		return cluster.PreviewOf(o.Scenario, asked), nil
+		p := cluster.PreviewOf(o.Scenario, asked)
+		if o.Plane == "" {
+			p.Notes = append(p.Notes, MissingReleases(ctx, o.Scenario, o.ControlPlane)...)
+		}
+		return p, nil
 	}
 	if err := refuseFaults(o.Scenario); err != nil {
 		return cluster.Preview{}, err

@@ -51,13 +51,9 @@ type bundledPlane struct {
 // it stops the plane and leaves nothing.
 func startPlane(ctx context.Context, binary, dir string, s *scenario.Scenario, c console) (*bundledPlane, error) {
 	defer c.waiting("the control plane to be ready")()
-	var err error
-	if binary == "" {
-		if binary, err = FindControlPlane(); err != nil {
-			return nil, err
-		}
-	} else if binary, err = commandline.Program(binary); err != nil {
-		return nil, exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+	binary, err := controlPlaneProgram(binary)
+	if err != nil {
+		return nil, err
 	}
 	plane, err := control.Start(ctx, control.StartOptions{
 		Binary: binary, Dir: dir, Config: &s.ControlPlane, Progress: &lineWriter{line: c.Step},

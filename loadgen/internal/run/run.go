@@ -79,15 +79,11 @@ type run struct {
 // nothing to judge; a run that was interrupted, or whose environment failed
 // under it, has a directory that says so.
 func Run(ctx context.Context, o Options) (dir string, err error) {
-	gates, err := gate.Compile(o.Scenario)
-	if err != nil {
-		return "", exitcode.UsageError(err)
+	gates, ends, err := o.compiled()
+	if err == nil {
+		err = o.checkReleases(ctx)
 	}
-	ends, err := o.aborts()
 	if err != nil {
-		return "", err
-	}
-	if err := o.check(); err != nil {
 		return "", err
 	}
 	c := console{o.Progress, o.Hurry}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/commandline"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// placedRelease is a release that a plane starts with or is taken to, and the scenario's field that says so.
+type placedRelease struct {
+	control.Release
+	path string
+}
+
+// releasesOfMoves are the releases that upgrades and downgrades of a scenario take components to, each once.
+func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
+	for _, f := range s.Faults() {
+		asked := f.Control(s.Seed)
+		to, known := control.ReleaseOf(asked.To)
+		if !asked.Moves() || !known {
+			continue
+		}
+		if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == to }) {
+			all = append(all, placedRelease{to, f.Path + ".to"})
+		}
+	}
+	return all
+}
+
+// releasesAtStart are those that its plane starts with.
+func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
+	for _, kind := range control.VersionedKinds() {
+		for _, r := range s.ControlPlane.ReleasesOf(kind) {
+			if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == r }) {
+				all = append(all, placedRelease{r, "controlPlane"})
+			}
+		}
+	}
+	return all
+}
+
+// without are those of releases whose program is not found for the controlplane program, with what is said of each.
+func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
+	for _, r := range releases {
+		if r.Release == control.Newest() { // the controlplane program's own
+			continue
+		}
+		if _, err := control.FindProgram(ctx, controlplane, r.Release); err != nil {
+			missing, why = append(missing, r), append(why, err)
+		}
+	}
+	return missing, why
+}
+
+// checkReleases refuses a run whose upgrades and downgrades lack a program. Those that the plane starts with are asked for
+// by the plane itself, before it starts anything.
+func (o Options) checkReleases(ctx context.Context) error {
+	moves := releasesOfMoves(o.Scenario)
+	if len(moves) == 0 || o.Kubeconfig.Files != "" || o.Plane != "" {
+		return nil
+	}
+	controlplane, err := controlPlaneProgram(o.ControlPlane)
+	if err != nil {
+		return err
+	}
+	missing, why := without(ctx, controlplane, moves)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return exitcode.EnvironmentError(o.Scenario.Errorf(missing[0].path, control.BuildHint(missing[0].Release), "%v", why[0]))
+}
+
+// MissingReleases says in a line each which programs of other releases a run of a scenario or of one of its variants on a plane
+// of its own would lack here. Without a controlplane program it says nothing: a run says that.
+func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) (lines []string) {
+	controlplane, err := controlPlaneProgram(controlplane)
+	if err != nil {
+		return nil
+	}
+	var releases []placedRelease
+	for _, of := range append([]*scenario.Scenario{s}, s.AllVariants()...) {
+		for _, r := range append(releasesAtStart(of), releasesOfMoves(of)...) {
+			if !slices.ContainsFunc(releases, func(p placedRelease) bool { return p.Release == r.Release }) {
+				releases = append(releases, r)
+			}
+		}
+	}
+	missing, why := without(ctx, controlplane, releases)
+	for i, r := range missing {
+		lines = append(lines, fmt.Sprintf("%s: %v, which a run on a plane of its own needs (%s)", r.path, why[i], control.BuildHint(r.Release)))
+	}
+	return lines
+}
+
+// controlPlaneProgram is the path of the controlplane program that a user named, or of the one beside this program or on PATH.
+func controlPlaneProgram(named string) (string, error) {
+	if named == "" {
+		return FindControlPlane()
+	}
+	path, err := commandline.Program(named)
+	if err != nil {
+		return "", exitcode.Environmentf("--controlplane %w (`make build` makes bin/controlplane)", err)
+	}
+	return path, nil
+}
