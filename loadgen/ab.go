@@ -27,7 +27,9 @@ type ABOptions struct {
 	Out, Resume string
 	// ControlPlane is the binary of a side that names none.
 	ControlPlane string
-	Progress     Progress
+	// Fuse of each run; a run that it ends early ends the comparison. What guards a user's cluster does not apply.
+	Fuse     Fuse
+	Progress Progress
 	// Hurry is as in Options.
 	Hurry <-chan struct{}
 }
@@ -43,8 +45,17 @@ func NewABSide(ctx context.Context, flag string, specs, sets []string, read func
 // AB runs pairs of A and B until they tell whether B is worse, and returns the comparison and its directory. An error
 // means that nothing was compared.
 func AB(ctx context.Context, o ABOptions) (c result.AB, dir string, err error) {
-	of := Options{Scenario: o.A.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry}
-	return ab.Run(ctx, ab.Options{Options: of.internal(), A: o.A, B: o.B, Plan: o.Plan, Gated: o.Gated, Resume: o.Resume})
+	return ab.Run(ctx, o.internal())
+}
+
+// ABDryRun makes the checks of AB and returns what its runs would make and send. It makes nothing.
+func ABDryRun(ctx context.Context, o ABOptions) (ABPreview, error) {
+	return ab.DryRun(ctx, o.internal())
+}
+
+func (o ABOptions) internal() ab.Options {
+	of := Options{Scenario: o.A.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse}
+	return ab.Options{Options: of.internal(), A: o.A, B: o.B, Plan: o.Plan, Gated: o.Gated, Resume: o.Resume}
 }
 
 // WriteABText writes an A/B comparison for a terminal.

@@ -24,15 +24,40 @@ type CapacityOptions struct {
 	// on with.
 	Out, Resume  string
 	ControlPlane string
-	Progress     Progress
-	Hurry        <-chan struct{} // as in Options
+	// Fuse of each trial; one that it ends early did not hold. What guards a user's cluster does not apply.
+	Fuse     Fuse
+	Progress Progress
+	Hurry    <-chan struct{} // as in Options
 }
 
 // Capacity searches the highest load at which all gates of a scenario hold, and returns what was found and its
 // directory. An error means that nothing was tried.
 func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, error) {
-	of := Options{Scenario: o.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry}
-	return capacity.Run(ctx, capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume})
+	return capacity.Run(ctx, o.internal())
+}
+
+// CapacityDryRun makes the checks of Capacity and returns what a trial at the highest load would make and send. It makes nothing.
+func CapacityDryRun(ctx context.Context, o CapacityOptions) (CapacityPreview, error) {
+	return capacity.DryRun(ctx, o.internal())
+}
+
+func (o CapacityOptions) internal() capacity.RunOptions {
+	of := Options{Scenario: o.Scenario, Overrides: o.Overrides, Out: o.Out, ControlPlane: o.ControlPlane, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse}
+	return capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume}
+}
+
+// Of are the options of a search of one side.
+func (o CapacityOptions) Of(side ABSide) CapacityOptions {
+	read := o.Read
+	o.Scenario, o.Overrides, o.ControlPlane, o.Out, o.Resume = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane), "", ""
+	o.Read = func(sets []string) (*scenario.Scenario, error) {
+		sc, err := read(sets)
+		if err != nil || side.Variant == "" {
+			return sc, err
+		}
+		return sc.WithVariant(side.Variant)
+	}
+	return o
 }
 
 // CapacitySides searches the capacity of two sides, a trial of each in turns, and returns the comparison and its directory. The
@@ -40,15 +65,7 @@ func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, 
 func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.CapacityComparison, string, error) {
 	var sides [2]capacity.RunOptions
 	for i, side := range []ABSide{a, b} {
-		of := Options{Scenario: side.Scenario, Overrides: side.Set, ControlPlane: cmp.Or(side.ControlPlane, o.ControlPlane), Progress: o.Progress, Hurry: o.Hurry}
-		read := func(sets []string) (*scenario.Scenario, error) {
-			sc, err := o.Read(sets)
-			if err != nil || side.Variant == "" {
-				return sc, err
-			}
-			return sc.WithVariant(side.Variant)
-		}
-		sides[i] = capacity.RunOptions{Options: of.internal(), Read: read, Width: o.Width, Most: o.Trials}
+		sides[i] = o.Of(side).internal()
 	}
 	return capacity.RunInTurns(ctx, sides, o.Out, o.Resume)
 }

@@ -6,6 +6,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/ab"
+	"github.com/stormglass/stormglass/loadgen/internal/capacity"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
@@ -26,6 +28,12 @@ const NoFuse = run.NoFuse
 
 // DryRun makes the checks of Run and returns what it would make and send. It makes nothing.
 func DryRun(ctx context.Context, o Options) (Preview, error) { return run.DryRun(ctx, o.internal()) }
+
+// ABPreview is what the runs of a comparison would make and send, CapacityPreview what a trial of a search would at the highest load.
+type (
+	ABPreview       = ab.Preview
+	CapacityPreview = capacity.Preview
+)
 
 // EnvironmentFailed marks an error as one of the environment: ExitEnvironment.
 func EnvironmentFailed(err error) error { return exitcode.EnvironmentError(err) }

@@ -21,6 +21,7 @@ func newAB(signals *interrupts) *cobra.Command {
 	var output *commandline.Output
 	var sum summary
 	var noHooks bool
+	var fuse fuseFlags
 	var pairs, alphas []string
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
@@ -48,7 +49,9 @@ could not tell. docs/reference/comparing.md has the error rates.
 
 The figures are those under compare in the scenario. Those with a calibrated spread
 decide, at most five; --figure names others. Ctrl-C ends the run that is under way;
-finished pairs are kept, and --resume DIR goes on with them.
+finished pairs are kept, and --resume DIR goes on with them. A run that --abort-on
+ends early ends the comparison. --dry-run shows what a run of each side would make
+and send, and builds no revision.
 
 Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 4 the environment failed.`,
@@ -60,7 +63,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(sum.check(), looks(&o.Plan, pairs, alphas)); err != nil {
+			if err := errors.Join(sum.check(), looks(&o.Plan, pairs, alphas), fuse.into(&o.Fuse, "", false)); err != nil {
 				return err
 			}
 			if against != "" {
@@ -74,6 +77,9 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 				return err
 			}
 			defer release()
+			if fuse.dryRun {
+				a, b = withoutRevisions(a), withoutRevisions(b)
+			}
 			ui := newTUI(cmd)
 			read := func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
 			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read, ui.Step); err != nil {
@@ -83,6 +89,9 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 				return err
 			}
 			o.Progress, o.Hurry = ui, signals.second()
+			if fuse.dryRun {
+				return previewAB(cmd, o, output)
+			}
 			c, dir, err := loadgen.AB(ctx, o)
 			ui.done()
 			if err != nil {
@@ -112,6 +121,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "go on with the comparison in this `directory`")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: beside loadgen, then PATH)")
+	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

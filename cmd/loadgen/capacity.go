@@ -20,6 +20,7 @@ func newCapacity(signals *interrupts) *cobra.Command {
 	var output *commandline.Output
 	var noHooks bool
 	var sum summary
+	var fuse fuseFlags
 	cmd := &cobra.Command{
 		Use:   "capacity NAME|FILE",
 		Short: "Find the highest load at which all gates hold",
@@ -43,6 +44,9 @@ With --b two configurations are searched, a trial of each in turns, and compared
 machine is not equally fast all day. --a and --b are as in loadgen ab: a controlplane
 binary, a config file, a setting, a feature gate, variant=NAME, rev=REVISION.
 
+A trial that --abort-on ends early did not hold. --max-rate refuses a range that goes
+higher. --dry-run shows what a trial at the highest load would make and send.
+
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 4 the environment failed; of two: 0 B is higher or no difference was seen, 1 B is
 lower, 3 one of them was not found.`,
@@ -53,7 +57,7 @@ lower, 3 one of them was not found.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := sum.check(); err != nil {
+			if err := errors.Join(sum.check(), fuse.into(&o.Fuse, "", false)); err != nil {
 				return err
 			}
 			if args[0] == "-" {
@@ -70,6 +74,9 @@ lower, 3 one of them was not found.`,
 			o.Read = func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
 			ui := newTUI(cmd)
 			o.Progress, o.Hurry = ui, signals.second()
+			if fuse.dryRun {
+				return previewCapacity(cmd, o, a, b, output)
+			}
 			if len(b) > 0 {
 				c, err := capacitySides(ctx, o, a, b)
 				ui.done()
@@ -100,6 +107,7 @@ lower, 3 one of them was not found.`,
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
 	flags.StringVar(&o.Resume, "resume", "", "go on with the search in this `directory`")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)
@@ -107,16 +115,24 @@ lower, 3 one of them was not found.`,
 	return cmd
 }
 
-// capacitySides searches two sides in turns.
-func capacitySides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (c result.CapacityComparison, err error) {
-	var sides [2]loadgen.ABSide
+// searchedSides reads the two sides of a search.
+func searchedSides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (sides [2]loadgen.ABSide, err error) {
 	for i, flag := range []string{"--a", "--b"} {
 		if sides[i], err = loadgen.NewABSide(ctx, flag, specs[i], o.Overrides, o.Read, o.Progress.Step); err != nil {
-			return c, err
+			return sides, err
 		}
 		if sides[i].Baseline != "" {
-			return c, loadgen.Usage(fmt.Errorf("%s %s: a baseline has no control plane to search", flag, sides[i].Baseline))
+			return sides, loadgen.Usage(fmt.Errorf("%s %s: a baseline has no control plane to search", flag, sides[i].Baseline))
 		}
+	}
+	return sides, nil
+}
+
+// capacitySides searches two sides in turns.
+func capacitySides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (c result.CapacityComparison, err error) {
+	sides, err := searchedSides(ctx, o, specs...)
+	if err != nil {
+		return c, err
 	}
 	c, _, err = loadgen.CapacitySides(ctx, o, sides[0], sides[1])
 	return c, err

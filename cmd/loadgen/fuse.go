@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
 )
 
@@ -18,24 +16,30 @@ type fuseFlags struct {
 	noLock, cleanupJob, dryRun bool
 }
 
+// add adds all of them, for a run.
 func (f *fuseFlags) add(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends the run early, as throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); none: not even those that a run on your cluster has")
-	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
-	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, as 500/s")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made and sent, and whether it is permitted, without making anything")
+	f.addOnPlanes(flags)
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that keeps two runs from one cluster")
 	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock over from the run of this `id`, and run beside it")
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
 }
 
+// addOnPlanes adds those of runs on planes of their own: there is no cluster to guard.
+func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, as throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); none: not even those that a run on your cluster has")
+	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
+	flags.StringVar(&f.maxRate, "max-rate", "", "refuse a scenario whose loads together send more than this `rate`, as 500/s")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made and sent, and whether it is permitted, without making anything")
+}
+
 // into takes the flags over. image is that of a Job in the cluster, others says that others use it too.
-func (f *fuseFlags) into(o *loadgen.Options, image string, others bool) error {
-	o.Fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
+func (f *fuseFlags) into(fuse *loadgen.Fuse, image string, others bool) error {
+	*fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error
 	if f.maxRate != "" {
-		if err := o.Fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
+		if err := fuse.MaxRate.UnmarshalText([]byte(f.maxRate)); err != nil {
 			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate: %w", err)))
-		} else if o.Fuse.MaxRate <= 0 {
+		} else if fuse.MaxRate <= 0 {
 			errs = append(errs, loadgen.Usage(fmt.Errorf("--max-rate %s: nothing could be sent (write a rate over 0)", f.maxRate)))
 		}
 	}
@@ -48,23 +52,7 @@ func (f *fuseFlags) into(o *loadgen.Options, image string, others bool) error {
 		if err := (loadgen.CleanupManifests{Image: image, Namespace: "any"}).Check(); err != nil {
 			errs = append(errs, loadgen.Usage(err))
 		}
-		o.Fuse.CleanupImage = image
+		fuse.CleanupImage = image
 	}
 	return errors.Join(errs...)
-}
-
-// preview shows what a run would do. Its error is what would keep the run from beginning.
-func preview(cmd *cobra.Command, o loadgen.Options, variant string, output *commandline.Output) error {
-	if variant == "all" {
-		return loadgen.Usage(errors.New("--dry-run shows one variant (name it by --variant NAME)"))
-	}
-	p, err := loadgen.DryRun(cmd.Context(), o)
-	if err != nil {
-		return err
-	}
-	w := cmd.OutOrStdout()
-	if err := output.Write(w, p, func() error { return p.WriteText(w) }); err != nil {
-		return err
-	}
-	return loadgen.EnvironmentFailed(p.Refused())
 }

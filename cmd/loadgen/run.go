@@ -89,7 +89,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o, workers.job.Image, workers.useImage() || render.on)); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on)); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config

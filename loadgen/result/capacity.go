@@ -28,6 +28,7 @@ type Capacity struct {
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"`      // zero: it did not come to its end
 	Overrides []string  `json:"overrides,omitempty"` // values of --set
+	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on: a trial that one of them ends is bad
 	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
 	Host      Host      `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first",

@@ -66,7 +66,7 @@ type session struct {
 }
 
 func (s session) run(ctx context.Context) (result.AB, string, error) {
-	if err := s.open(); err != nil {
+	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
 	if err := s.write(); err != nil {
@@ -114,7 +114,22 @@ func (s *session) goOn() string {
 }
 
 // open makes the comparison and its directory, or reads those that are to be resumed.
-func (s *session) open() (err error) {
+func (s *session) open(ctx context.Context) (err error) {
+	if err := s.plan(); err != nil {
+		return err
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if s.o.Resume == "" {
+		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario+"-ab", s.c.Started)
+		return err
+	}
+	return s.resume()
+}
+
+// plan checks the plan and both sides, and makes the comparison without pairs.
+func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
 	}
@@ -145,11 +160,7 @@ func (s *session) open() (err error) {
 		return err
 	}
 	judgePairs(&s.c)
-	if s.o.Resume == "" {
-		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario+"-ab", s.c.Started)
-		return err
-	}
-	return s.resume()
+	return nil
 }
 
 // baseline reads A's runs where they were recorded before. B's are no pairs with them.
@@ -273,14 +284,11 @@ func order(seed int64, pair int) string {
 
 // runSide makes one run and takes its figures. Its seed is the pair's.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
-	o := s.o.Options
+	o := s.of(side)
 	seeded := *side.Scenario
 	seeded.Seed += int64(number)
 	sub := memberDir(name, number)
-	o.Scenario, o.Overrides, o.Out = &seeded, side.Set, filepath.Join(s.dir, sub)
-	if side.ControlPlane != "" {
-		o.ControlPlane = side.ControlPlane
-	}
+	o.Scenario, o.Out = &seeded, filepath.Join(s.dir, sub)
 	if err := os.RemoveAll(o.Out); err != nil { // what a run that was cut off has left
 		return result.Member{}, exitcode.EnvironmentError(err)
 	}
@@ -291,12 +299,23 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	if ctx.Err() != nil {
 		return result.Member{}, context.Cause(ctx)
 	}
+	if res.Run.Aborted != "" {
+		return result.Member{}, endedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures are not those of a whole run)", number, name, res.Run.Aborted))
+	}
 	nameUnits(&s.c, res)
 	if s.before != nil && len(s.c.Sets.Differences) == 0 {
 		s.c.Sets.Differences = differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}})
 	}
 	return memberOf(sub, res), nil
 }
+
+// endedEarlyError ends a comparison by a run that a condition ended.
+type endedEarlyError string
+
+func (e endedEarlyError) Error() string { return string(e) }
+
+// Unjudged: there is nothing to compare with.
+func (e endedEarlyError) Unjudged() bool { return true }
 
 // nameUnits takes from a run what its figures are measured in.
 func nameUnits(c *result.AB, res result.Result) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
@@ -70,7 +71,7 @@ type session struct {
 }
 
 func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
-	if err := s.open(); err != nil {
+	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
 	return s.goOn(ctx)
@@ -108,7 +109,25 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	return s.c, s.dir, s.write()
 }
 
-func (s *session) open() (err error) {
+func (s *session) open(ctx context.Context) (err error) {
+	if err := s.plan(); err != nil {
+		return err
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if longest := longestPhase(s.o.Scenario); longest < leastTrial {
+		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
+	}
+	if s.o.Resume == "" {
+		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
+		return err
+	}
+	return s.resume()
+}
+
+// plan checks the field that is searched and its range.
+func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
 	if k == nil {
@@ -116,7 +135,7 @@ func (s *session) open() (err error) {
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
-		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
+		Started: time.Now().UTC(), Overrides: s.o.Overrides, AbortOn: s.o.Fuse.AbortOn, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
 	}
 	if err := s.digests(*sc); err != nil {
 		return err
@@ -129,19 +148,7 @@ func (s *session) open() (err error) {
 	if s.search, err = New(search); err != nil {
 		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
 	}
-	for _, load := range []float64{k.From.Value, k.To.Value} { // said before anything starts
-		if _, err := s.with(load); err != nil {
-			return err
-		}
-	}
-	if longest := longestPhase(sc); longest < leastTrial {
-		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
-	}
-	if s.o.Resume == "" {
-		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
-		return err
-	}
-	return s.resume()
+	return nil
 }
 
 // leastTrial is the recommended length of a phase of a trial.
@@ -183,6 +190,9 @@ func (s *session) resume() error {
 	s.dir = s.o.Resume
 	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
 		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
+	}
+	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
+		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on)", s.dir, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
 		return exitcode.Usagef("--resume %s: the scenario has changed since", s.dir)

@@ -17,14 +17,13 @@ import (
 
 // try makes one run. Each has a seed of its own.
 func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
-	sc, err := s.with(load)
+	o, err := s.at(load)
 	if err != nil {
 		return t, err
 	}
-	sc.Seed += int64(number)
-	o := s.o.Options
+	o.Scenario.Seed += int64(number)
 	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}}
-	o.Scenario, o.Out = sc, filepath.Join(s.dir, t.Dir)
+	o.Out = filepath.Join(s.dir, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
 	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
 		return t, exitcode.EnvironmentError(err)
@@ -88,6 +87,8 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 		t.Outcome, t.Why = nameOf(Invalid), "the generator was late with heartbeats"
 	case res.Verdict == result.Pass:
 		t.Outcome = nameOf(Good)
+	case res.Run.Aborted != "":
+		t.Outcome, t.Why = nameOf(Bad), res.Run.Aborted
 	case res.Verdict == result.Fail:
 		t.Outcome, t.Why = nameOf(Bad), cmp.Or(strings.Join(failed(res.Gates), ", "), unmet(res.Measurements.Phases), strings.Join(res.Reasons, "; "))
 	case unmet(res.Measurements.Phases) != "":
@@ -133,8 +134,11 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong lists the gates that failed in a bad trial, or what else was wrong.
+// wrong lists the gates that failed in a bad trial, or what else was wrong: of one that was ended early the condition.
 func wrong(t result.Trial) []string {
+	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
+		return []string{condition}
+	}
 	if names := failed(t.Gates); len(names) > 0 {
 		return names
 	}

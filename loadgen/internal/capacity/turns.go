@@ -42,7 +42,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 			return c, "", err
 		}
 	}
-	if err := p.open(dir); err != nil {
+	if err := p.open(ctx, dir); err != nil {
 		for _, s := range p.sides {
 			rundir.RemoveMade(s.made)
 		}
@@ -71,7 +71,7 @@ func (p *pair) compared(dir string, tried [2]bool) result.CapacityComparison {
 }
 
 // open reads both sides before anything starts.
-func (p *pair) open(dir string) error {
+func (p *pair) open(ctx context.Context, dir string) error {
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
 		s.name, s.whole = sideNames[i]+": ", dir
@@ -79,7 +79,7 @@ func (p *pair) open(dir string) error {
 		if _, err := os.Stat(filepath.Join(of, result.CapacityFile)); p.resume != "" && err == nil {
 			s.o.Out, s.o.Resume = "", of
 		}
-		if err := s.open(); err != nil {
+		if err := s.open(ctx); err != nil {
 			return err
 		}
 	}

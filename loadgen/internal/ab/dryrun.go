@@ -1,0 +1,89 @@
+package ab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// Preview is what the runs of a comparison would make and send.
+type Preview struct {
+	// Pairs that count, at most. One more warms the machine up; those that are thrown away are made again.
+	Pairs int `json:"pairs"`
+	// A and B are a run of each side; A is nil if it is a baseline.
+	A *cluster.Preview `json:"a,omitempty"`
+	B *cluster.Preview `json:"b"`
+}
+
+// DryRun makes the checks of Run and returns what its runs would make and send.
+func DryRun(ctx context.Context, o Options) (p Preview, err error) {
+	s := session{o: o}
+	if err := s.plan(); err != nil {
+		return p, err
+	}
+	p.Pairs = o.Plan.Most()
+	for _, side := range []struct {
+		flag string
+		Side
+		into **cluster.Preview
+	}{{"--a", o.A, &p.A}, {"--b", o.B, &p.B}} {
+		if side.Baseline != "" {
+			continue
+		}
+		of, err := run.DryRun(ctx, s.of(side.Side))
+		if err != nil {
+			return p, fmt.Errorf("%s: %w", side.flag, err)
+		}
+		*side.into = &of
+	}
+	return p, nil
+}
+
+// WriteText writes the preview for a person.
+func (p Preview) WriteText(to io.Writer) error {
+	runs, each := 2*(p.Pairs+1), "A and B in each, and a pair to warm up"
+	if p.A == nil {
+		runs, each = p.Pairs+1, "B alone, and one to warm up"
+	}
+	fmt.Fprintf(to, "at most %d pairs, %d runs: %s; pairs that are thrown away are made again\n", p.Pairs, runs, each)
+	for _, side := range []struct {
+		name string
+		of   *cluster.Preview
+	}{{"A", p.A}, {"B", p.B}} {
+		if side.of == nil {
+			continue
+		}
+		fmt.Fprintf(to, "\n%s: ", side.name)
+		if err := side.of.WriteText(to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses what a side's runs would refuse before they start anything.
+func (s *session) check(ctx context.Context) error {
+	for _, side := range []struct {
+		flag string
+		Side
+	}{{"--a", s.o.A}, {"--b", s.o.B}} {
+		if side.Baseline != "" {
+			continue
+		}
+		if err := run.Check(ctx, s.of(side.Side)); err != nil {
+			return fmt.Errorf("%s: %w", side.flag, err)
+		}
+	}
+	return nil
+}
+
+// of are the options of a side's runs, without their seed and directory.
+func (s *session) of(side Side) run.Options {
+	o := s.o.Options
+	o.Scenario, o.Overrides, o.ControlPlane = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane)
+	return o
+}

@@ -1,0 +1,64 @@
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// Preview is what a trial at the highest load would make and send.
+type Preview struct {
+	Field string `json:"field"`
+	// Trials at most, without those that confirm.
+	Trials int             `json:"trials"`
+	Load   string          `json:"load"`
+	Trial  cluster.Preview `json:"trial"`
+}
+
+// check refuses what a trial at either end of the range would refuse before it starts anything.
+func (s *session) check(ctx context.Context) error {
+	for _, load := range []float64{s.c.From, s.c.To} {
+		of, err := s.at(load)
+		if err != nil {
+			return err
+		}
+		if err := run.Check(ctx, of); err != nil {
+			return fmt.Errorf("%s=%s: %w", s.c.Field, s.text(load), err)
+		}
+	}
+	return nil
+}
+
+// at are the options of a trial, without its seed and directory.
+func (s *session) at(load float64) (run.Options, error) {
+	o := s.o.Options
+	var err error
+	o.Scenario, err = s.with(load)
+	return o, err
+}
+
+// DryRun makes the checks of Run and returns what a trial at the highest load would make and send.
+func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
+	s := onPlanes(o)
+	if err := s.plan(); err != nil {
+		return p, err
+	}
+	p = Preview{Field: s.c.Field, Trials: o.Most, Load: s.text(s.c.To)}
+	of, err := s.at(s.c.To)
+	if err != nil {
+		return p, err
+	}
+	if p.Trial, err = run.DryRun(ctx, of); err != nil {
+		return p, fmt.Errorf("%s=%s: %w", p.Field, p.Load, err)
+	}
+	return p, nil
+}
+
+// WriteText writes the preview for a person.
+func (p Preview) WriteText(to io.Writer) error {
+	fmt.Fprintf(to, "at most %d trials and those that confirm; of one at the highest load, %s=%s:\n\n", p.Trials, p.Field, p.Load)
+	return p.Trial.WriteText(to)
+}

@@ -1,0 +1,47 @@
+package capacity
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// A trial that a condition ends did not hold, and the condition is what gave way.
+func TestTrialThatAConditionEndsDidNotHold(t *testing.T) {
+	p := plane{capacity: 1e9}
+	s := newSession(t, &p)
+	s.o.Fuse.AbortOn = []string{"errors=50%"}
+	failsOver(&s, func(r *result.Result) {
+		r.Verdict, r.Run.Aborted = result.Fail, "abortOn: errors in phase hold, 3 s after its start: 62% is over 50%"
+	}, nil)
+	c, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Answer != string(Found) || len(c.GaveWay) != 1 || c.GaveWay[0].Gate != "abortOn: errors" || c.Held == nil || *c.Held > 300 {
+		t.Errorf("%s, held %v, gave way %+v", c.Answer, c.Held, c.GaveWay)
+	}
+	for _, trial := range c.Trials {
+		if trial.Outcome == "bad" && !strings.Contains(trial.Why, "62% is over 50%") {
+			t.Errorf("trial %d: %q", trial.Number, trial.Why)
+		}
+	}
+	more := again(s, dir)
+	more.o.Fuse.AbortOn = nil
+	if _, _, err := more.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% (give the same --abort-on)") {
+		t.Errorf("resumed with other conditions: %v", err)
+	}
+}
+
+func TestRangeOverTheRateIsRefusedBeforeAnyTrial(t *testing.T) {
+	p := plane{capacity: 700}
+	s := newSession(t, &p)
+	s.o.Fuse.MaxRate = 200
+	_, _, err := s.run(t.Context())
+	want := "background.writes.rate=5000/s: known.yaml:"
+	if exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--max-rate is 200/s") || len(p.loads) > 0 {
+		t.Errorf("%v after %d trials", err, len(p.loads))
+	}
+}
