@@ -61,6 +61,7 @@ func (r *run) execute(parent, watched context.Context) {
 		r.fail(r.target.firstCause(parent, err))
 	}
 	r.tearDown()
+	r.display.beginStage(Ending)
 	windUp, cancelWindUp := r.windUp(windUpTimeout)
 	defer cancelWindUp()
 	r.loads.stopAll()

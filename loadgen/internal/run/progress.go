@@ -22,8 +22,9 @@ type Progress interface {
 
 // Snapshot is the state of the run shown while it runs.
 type Snapshot struct {
+	// Phase by its name; empty before the first, scenario.Teardown while its actions go on after the last, then Ending.
 	Phase string
-	// Elapsed in the phase; Length of it, or its `within`.
+	// Elapsed in the phase; Length of it, or its `within`; 0: it is not known.
 	Elapsed, Length time.Duration
 	Until           string
 	// Offered and Achieved are requests per second over the last second, P99
@@ -36,6 +37,9 @@ type Snapshot struct {
 	// Delivered counts watch events, since the start.
 	Delivered int64
 }
+
+// Ending is the phase of a Snapshot while loads and nodes end, and what the run made is removed.
+const Ending = "ending"
 
 type display struct {
 	progress Progress
@@ -53,6 +57,9 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 	defer d.mu.Unlock()
 	d.current, d.start = p, at
 }
+
+// beginStage shows what comes after the phases as a phase of no known length.
+func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
 func (d *display) run(ctx context.Context) error {
 	everySecond(ctx, func(now time.Time) { d.progress.Live(d.snapshot(now)) })

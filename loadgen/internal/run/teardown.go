@@ -24,6 +24,7 @@ func (r *run) tearDown() {
 	err := errors.New("teardown: not done: the target is lost")
 	if !r.target.isLost() {
 		r.step("teardown")
+		r.display.beginStage(scenario.Teardown)
 		err = r.phases.tearDown(ctx)
 	}
 	if err != nil {

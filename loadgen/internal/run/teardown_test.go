@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -21,6 +22,8 @@ type secretsAPI struct {
 	mu      sync.Mutex
 	there   []string
 	deleted []string
+	// onDelete is called before a deletion is answered; nil: nothing is.
+	onDelete func()
 }
 
 func (s *secretsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +45,9 @@ func (s *secretsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[%s]}`, strings.Join(items, ","))
 	case r.Method == http.MethodDelete && strings.HasPrefix(r.URL.Path, secrets+"/"):
+		if s.onDelete != nil {
+			s.onDelete()
+		}
 		s.deleted = append(s.deleted, path.Base(r.URL.Path))
 		s.there = slices.DeleteFunc(s.there, func(name string) bool { return name == path.Base(r.URL.Path) })
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
@@ -128,5 +134,25 @@ func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 	}
 	if got := r.phases.idles(); !slices.Equal(got, want) || r.info.Failure != "" {
 		t.Errorf("%q\nwant %q\nfailure %q", got, want, r.info.Failure)
+	}
+}
+
+// The display does not stay at the last phase while the teardown goes on, nor while the run ends.
+func TestTeardownIsShown(t *testing.T) {
+	r, api := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, names: [a]}}\n", "a")
+	last := &r.o.Scenario.Phases[0]
+	r.display.beginPhase(last, time.Now())
+	if s := r.display.snapshot(time.Now()); s.Phase != last.Name || s.Length != last.For.D() {
+		t.Errorf("in the last phase: %+v", s)
+	}
+	var during Snapshot
+	api.onDelete = func() { during = r.display.snapshot(time.Now()) }
+	r.tearDown()
+	if during.Phase != "teardown" || during.Length != 0 || during.Until != "" || during.Elapsed < 0 {
+		t.Errorf("in the teardown: %+v", during)
+	}
+	r.display.beginStage(Ending)
+	if s := r.display.snapshot(time.Now()); s.Phase != "ending" {
+		t.Errorf("after the teardown: %+v", s)
 	}
 }
