@@ -101,7 +101,7 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	var used, with []string
 	for _, operation := range slices.Sorted(maps.Keys(byOperation)) {
 		t := byOperation[operation]
-		given := shares(operation, t.count, func(v string) float64 { return w.calls(c, v) })
+		given := w.shares(c, operation, t.count)
 		mine, any := given[c.verb]
 		if !any {
 			continue
@@ -126,28 +126,45 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 // included: they are stored in the same object.
 func (w window) calls(c call, verb string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool {
-		return l["verb"] == verb && c.sameResource(l)
+		return verbOf(l) == verb && c.sameResource(l)
 	}).count
 }
 
+// etcdCalls counts the calls of an operation on etcd for a resource.
+func (w window) etcdCalls(c call, operation string) float64 {
+	return w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == operation }).count
+}
+
+// shares hands n calls of an operation on etcd for a resource to its verbs: how many each request of a verb made.
+func (w window) shares(c call, operation string, n float64) map[string]float64 {
+	requests := func(verb string) float64 { return w.calls(c, verb) }
+	perCollection := 0.0
+	if requests(deleteCollection) > 0 {
+		perCollection = shares("delete", w.etcdCalls(c, "delete"), 0, requests)[deleteCollection]
+	}
+	return shares(operation, n, perCollection, requests)
+}
+
 // cache adds the wait until the watch cache is as fresh as a read asks for. Of
-// the waits for a resource each LIST has at most one, then each GET that did not
-// go to etcd; the rest are those of watches that begin with the state.
+// the waits for a resource each list, that of a deletion of a collection too, has at most
+// one, then each GET that did not go to etcd; the rest are those of watches that begin
+// with the state.
 func (w window) cache(b *row, c call, perRequest float64) {
-	if c.verb != "LIST" && c.verb != "GET" {
+	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
 	}
 	t := w.total(famReadWait, c.sameResource)
-	waits := min(t.count, w.calls(c, "LIST"))
+	requests := w.calls(c, "LIST") + w.calls(c, deleteCollection)
+	waits := min(t.count, requests)
 	if c.verb == "GET" {
-		etcd := w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == "get" })
-		given := shares("get", etcd.count, func(v string) float64 { return w.calls(c, v) })
-		waits = min(t.count-waits, w.calls(c, "GET")*(1-given["GET"]))
+		given := w.shares(c, "get", w.etcdCalls(c, "get"))
+		requests = w.calls(c, "GET")
+		waits = min(t.count-waits, requests*(1-given["GET"]))
 	}
 	if waits <= 0 {
 		return
 	}
-	each := waits / w.calls(c, c.verb)
+	each := waits / requests
 	note := fmt.Sprintf("%.2f waits a request", each)
 	if waits < t.count {
 		note += fmt.Sprintf("; of the resource's %.0f waits others are of reads by other means", t.count)
@@ -157,7 +174,7 @@ func (w window) cache(b *row, c call, perRequest float64) {
 
 // call is a client's verb and resource in the API server's terms.
 type call struct {
-	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE
+	verb                         string // label verb: GET, LIST, POST, PUT, PATCH, APPLY, DELETE; or deleteCollection
 	group, resource, subresource string
 	operation                    string // of admission: CREATE, UPDATE, DELETE; empty for reads
 	audit                        string // the verb of audit events
@@ -174,7 +191,7 @@ func callOf(r result.Requests) (call, bool) {
 		"get": {verb: "GET"}, "list": {verb: "LIST"},
 		"create": {verb: "POST", operation: "CREATE"}, "delete": {verb: "DELETE", operation: "DELETE"},
 		"update": {verb: "PUT", operation: "UPDATE"}, "patch": {verb: "PATCH", operation: "UPDATE"},
-		"apply": {verb: "APPLY", operation: "UPDATE", audit: "patch"},
+		"apply": {verb: "APPLY", operation: "UPDATE", audit: "patch"}, "deletecollection": {verb: deleteCollection, operation: "DELETE"},
 	}[r.Verb]
 	c.audit = cmp.Or(c.audit, r.Verb)
 	name, sub, _ := strings.Cut(r.Resource, "/")
@@ -185,9 +202,18 @@ func callOf(r result.Requests) (call, bool) {
 
 // is reports whether a series of a request histogram is of this call.
 func (c call) is(l map[string]string) bool {
-	return l["verb"] == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource &&
-		// DELETE of a collection has the same verb and another scope.
-		(c.verb != "DELETE" || l["scope"] == "resource")
+	return verbOf(l) == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource
+}
+
+// deleteCollection stands for deletions of collections, which upstream counts as DELETE with the scope of a list.
+const deleteCollection = "DELETECOLLECTION"
+
+// verbOf is the verb of a series of a request histogram.
+func verbOf(l map[string]string) string {
+	if l["verb"] == "DELETE" && l["scope"] != "resource" {
+		return deleteCollection
+	}
+	return l["verb"]
 }
 
 // sameResource reports whether a series is of the call's resource, of whatever
@@ -212,15 +238,17 @@ type user struct {
 // request; this follows upstream's code (registry/generic/registry/store.go,
 // storage/etcd3/store.go): a DELETE reads the object once, and so does a GET unless it
 // names a resourceVersion; an update reads only to try again; an apply or update may
-// create. A graceful delete is an update. Operations that only count objects are left out.
-func usersOf(operation string) []user {
-	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST"}}
+// create. A graceful delete is an update. The deletion of a collection is a list, and then a
+// read and a delete of each object: perCollection of these, 0 where none was deleted at once.
+// Operations that only count objects are left out.
+func usersOf(operation string, perCollection float64) []user {
+	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
 	return map[string][]user{
-		"get":                       {by("DELETE", 1), by("GET", 1), updates},
+		"get":                       {by("DELETE", 1), by("GET", 1), by(deleteCollection, perCollection), updates},
 		"create":                    {by("POST", 1), updates},
-		"update":                    {updates, by("DELETE", 0), by("POST", 0)},
-		"delete":                    {by("DELETE", 0), updates},
+		"update":                    {updates, by("DELETE", 1), by(deleteCollection, 0), by("POST", 0)},
+		"delete":                    {by("DELETE", 1), by(deleteCollection, 0), by("DELETE", 0), updates},
 		"list":                      {lists, by("GET", 0)},
 		"listStream":                {lists},
 		"getCurrentResourceVersion": {lists},
@@ -230,9 +258,9 @@ func usersOf(operation string) []user {
 // shares hands n calls of an operation on etcd to the verbs that make it: how
 // many each request of a verb made. requests counts those of a verb for the
 // resource. Verbs that stand together share evenly.
-func shares(operation string, n float64, requests func(verb string) float64) map[string]float64 {
+func shares(operation string, n, perCollection float64, requests func(verb string) float64) map[string]float64 {
 	given := map[string]float64{}
-	for _, u := range usersOf(operation) {
+	for _, u := range usersOf(operation, perCollection) {
 		k := 0.0
 		for _, v := range u.verbs {
 			k += requests(v)
@@ -246,7 +274,7 @@ func shares(operation string, n float64, requests func(verb string) float64) map
 		}
 		for _, v := range u.verbs {
 			if requests(v) > 0 {
-				given[v] = take / k
+				given[v] += take / k
 			}
 		}
 		n -= take

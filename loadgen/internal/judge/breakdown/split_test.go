@@ -2,6 +2,7 @@ package breakdown
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -214,7 +215,7 @@ func TestSharedOperations(t *testing.T) {
 	expect(t, rows[1], "lag 0", "connect 0", "wire 2", "fairness 0", "admission 1", "etcd 5.45", "unexplained 5.55")
 	expect(t, rows[3], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 0.5", "etcd 5", "unexplained 0.5")
 	expect(t, rows[4], "lag 0", "connect 0", "wire 1", "fairness 0", "etcd 3", "unexplained 1")
-	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; as if shared with APPLY, DELETE, GET ") {
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; as if shared with APPLY, DELETE, DELETECOLLECTION, GET ") {
 		t.Errorf("etcd's note is %q", note)
 	}
 	if note := rows[0].Parts[4].Note; !strings.Contains(note, "of which these are 50%") {
@@ -222,6 +223,47 @@ func TestSharedOperations(t *testing.T) {
 	}
 	for _, r := range rows[1:3] {
 		warns(t, r, "the server's means are over 2 loads, variants or tenants together", famFilter)
+	}
+}
+
+// The deletion of a collection is a list, and then a read and a delete of each object.
+func TestDeletionsOfCollections(t *testing.T) {
+	l := newLab(t)
+	p := l.phase("p", func() {
+		l.handle("DELETE", "", "configmaps", "namespace", 8, 300, 2)
+		l.handle("DELETE", "", "configmaps", "cluster", 2, 300, 2)
+		l.handle("DELETE", "", "configmaps", "resource", 30, 20, 0)
+		l.handle("POST", "", "configmaps", "resource", 200, 5, 0) // the objects are made again
+		l.observe(famEtcd, `operation="getCurrentResourceVersion",group="",resource="configmaps"`, 10, .001)
+		l.observe(famEtcd, `operation="get",group="",resource="configmaps"`, 230, .003)
+		l.observe(famEtcd, `operation="delete",group="",resource="configmaps"`, 230, .004)
+		l.observe(famEtcd, `operation="create",group="",resource="configmaps"`, 200, .002)
+		l.observe(famReadWait, `group="",resource="configmaps"`, 10, .005)
+		l.observe(famAdmission, `type="admit",operation="DELETE",rejected="false"`, 40, .001)
+		l.observe(famAdmission, `type="validate",operation="DELETE",rejected="false"`, 230, .0005)
+	}, load("c", "deletecollection", "configmaps", 10, 0, 0, 305), load("d", "delete", "configmaps", 30, 0, 0, 21))
+	rows := l.split(nil, p)
+	expect(t, rows[0], "lag 0", "connect 0", "wire 5", "fairness 2", "admission 3.875", "etcd 141", "cache 5", "unexplained 148.1")
+	expect(t, rows[1], "lag 0", "connect 0", "wire 1", "fairness 0", "admission 3.875", "etcd 7", "unexplained 9.125")
+	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "delete 20.00 times a request, get 20.00 times a request, getCurrentResourceVersion 1.00 times a request; as if shared with DELETE ") {
+		t.Errorf("etcd's note is %q", note)
+	}
+	for _, r := range rows {
+		warns(t, r, famFilter+" was not recorded")
+	}
+
+	// Graceful deletions are updates, which patches of the status make too: what is read is the collections'.
+	l = newLab(t)
+	p = l.phase("q", func() {
+		l.handle("DELETE", "", "pods", "namespace", 10, 100, 0)
+		l.handle("PATCH", "", "pods", "resource", 100, 5, 0)
+		l.observe(famEtcd, `operation="get",group="",resource="pods"`, 200, .001)
+		l.observe(famEtcd, `operation="update",group="",resource="pods"`, 300, .002)
+	}, load("c", "deletecollection", "pods", 10, 0, 0, 100))
+	r := l.split(nil, p)[0]
+	i := slices.IndexFunc(r.Parts, func(p result.BreakdownPart) bool { return p.Name == result.PartEtcd })
+	if i < 0 || math.Abs(r.Parts[i].Seconds-.02) > 1e-9 {
+		t.Errorf("of pods: %+v", r.Parts)
 	}
 }
 
