@@ -20,9 +20,10 @@ func newScenarios() *cobra.Command {
 		Use:   "scenarios",
 		Short: "List the built-in scenarios",
 		Long: `List the built-in scenarios: how long their phases take, at the most if one ends by
-a condition, without the start and the end of the plane; nodes; variants; and the
-components of the plane of which there is more than one. docs/sizing.md has the memory and
-CPU of those that were recorded.`,
+a condition, without the start and the end of the plane; nodes; variants; the
+components of the plane of which there is more than one; and the most memory that
+recorded runs took, of the plane and of loadgen together. A scenario without it was not
+recorded. docs/sizing.md has the source and the CPU.`,
 		Example: `  loadgen scenarios
   loadgen scenarios -o json | jq -r '.[] | select(.nodes == 0) | .name'
   loadgen scenarios show watch-flood > mine.yaml`,
@@ -43,12 +44,15 @@ CPU of those that were recorded.`,
 	output = commandline.AddOutput(cmd)
 	cmd.AddCommand(&cobra.Command{
 		Use:               "show NAME",
-		Short:             "Print a built-in scenario, to read or to copy and change",
-		Example:           "  loadgen scenarios show rollout-500 > mine.yaml",
+		Short:             "Print a built-in scenario, to read or to copy and change, or the trace that one replays",
+		Example:           "  loadgen scenarios show rollout-500 > mine.yaml\n  loadgen scenarios show replay-demo.trace.gz > replay-demo.trace.gz",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := scenario.Source(args[0])
+			text, err := scenario.TraceSource(args[0])
+			if err != nil {
+				text, err = scenario.Source(args[0])
+			}
 			if err != nil {
 				return loadgen.Usage(err)
 			}
@@ -67,6 +71,13 @@ type listedScenario struct {
 	Nodes       int            `json:"nodes"`
 	Variants    []string       `json:"variants,omitempty"`
 	Components  map[string]int `json:"components"`
+	// Memory of recorded runs at most; nil: none was recorded.
+	Memory *listedMemory `json:"memory,omitempty"`
+}
+
+type listedMemory struct {
+	PlaneBytes   int64 `json:"planeBytes"`
+	LoadgenBytes int64 `json:"loadgenBytes"`
 }
 
 func listed(name string, s *scenario.Scenario) listedScenario {
@@ -80,6 +91,9 @@ func listed(name string, s *scenario.Scenario) listedScenario {
 	}
 	for _, kind := range s.ControlPlane.Kinds() {
 		l.Components[kind] = s.ControlPlane.Count(kind)
+	}
+	if m, recorded := scenario.RecordedMemory(name); recorded {
+		l.Memory = &listedMemory{int64(m.Plane), int64(m.Loadgen)}
 	}
 	return l
 }
@@ -101,6 +115,9 @@ func (l listedScenario) facts() string {
 		if n := l.Components[kind]; n > 1 {
 			facts = append(facts, fmt.Sprintf("%d of %s", n, kind))
 		}
+	}
+	if m := l.Memory; m != nil {
+		facts = append(facts, scenario.Memory{Plane: scenario.Bytes(m.PlaneBytes), Loadgen: scenario.Bytes(m.LoadgenBytes)}.String()+" of memory")
 	}
 	return strings.Join(facts, ", ")
 }

@@ -47,6 +47,17 @@ func Source(name string) ([]byte, error) {
 	return data, nil
 }
 
+// traceEnding is that of the catalogue's traces.
+const traceEnding = ".trace.gz"
+
+// TraceSource is a trace of the catalogue, by its file's name: what a built-in replay sends.
+func TraceSource(file string) ([]byte, error) {
+	if !strings.HasSuffix(file, traceEnding) {
+		return nil, fs.ErrNotExist
+	}
+	return catalogue.ReadFile("catalogue/" + file)
+}
+
 func unknown(name string) error {
 	hint := strictyaml.Hint(name, Names(), "`loadgen scenarios` lists the built-in ones; a file needs a path or a .yaml ending")
 	return fmt.Errorf("no scenario %q (%s)", name, hint)
@@ -57,7 +68,11 @@ func unknown(name string) error {
 // are joined, one line each. The files of replays and templates are read too.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
-		return Parse(nameOrFile+".yaml", data, overrides)
+		s, err := Parse(nameOrFile+".yaml", data, overrides)
+		if err != nil {
+			return nil, err
+		}
+		return s, s.readReplays("")
 	}
 	data, err := userfile.Read(nameOrFile, userfile.Text)
 	if errors.Is(err, fs.ErrNotExist) && (!strings.ContainsAny(nameOrFile, "/.") || strings.HasPrefix(nameOrFile, featurePrefix)) {

@@ -66,8 +66,15 @@ func (v *validator) replay(path string, l *Load) {
 	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
 }
 
-// readTrace reads the trace of a replay; a relative file lies in dir.
+// readTrace reads the trace of a replay; a relative file lies in dir, or of a built-in scenario ("") in the catalogue.
 func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
+	if data, err := TraceSource(l.Trace); dir == "" && err == nil {
+		t, err := trace.LoadData(l.Trace, data)
+		if err != nil {
+			return err
+		}
+		return s.replays(l, t, data)
+	}
 	file := l.Trace
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
@@ -85,6 +92,14 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	data, err := userfile.Read(file, userfile.Replay)
 	if err != nil {
 		return fail("trace", "", "cannot read %s: %v", file, err)
+	}
+	return s.replays(l, t, data)
+}
+
+// replays gives a load its trace, if it is not too large.
+func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
+	fail := func(field, hint, format string, args ...any) error {
+		return s.Errorf(l.Path+"."+field, hint, format, args...)
 	}
 	requests, actors, namespaces := len(t.Entries)*l.Copies, len(t.Actors)*l.Copies, len(t.Namespaces)*l.Copies+1
 	hint := func(most, each int) string {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -97,6 +98,20 @@ func LoadFile(path string) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.whole()
+}
+
+// LoadData is LoadFile of a file's data; path is its name in errors.
+func LoadData(path string, data []byte) (*Trace, error) {
+	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
+	if err != nil {
+		return nil, err
+	}
+	return r.whole()
+}
+
+// whole reads all requests and closes the trace.
+func (r *Reader) whole() (*Trace, error) {
 	defer r.Close()
 	t, err := Load(r.Header(), func(yield func(Request, error) bool) {
 		for {
@@ -108,7 +123,7 @@ func LoadFile(path string) (*Trace, error) {
 		}
 	})
 	if errors.Is(err, ErrEmpty) {
-		err = exitcode.Usagef("trace %s: it has no requests (everything in its log was dropped)", path)
+		err = exitcode.Usagef("trace %s: it has no requests (everything in its log was dropped)", r.path)
 	}
 	return t, err
 }

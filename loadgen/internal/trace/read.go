@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -25,7 +24,7 @@ const (
 // Reader reads a trace, a request at a time.
 type Reader struct {
 	path   string
-	file   *os.File
+	file   io.Closer
 	zip    *gzip.Reader
 	lines  feed
 	json   *json.Decoder
@@ -42,6 +41,11 @@ func Open(path string) (*Reader, error) {
 	if err != nil {
 		return nil, exitcode.Usagef("trace %s: %w (`loadgen record` makes one)", path, err)
 	}
+	return open(path, f)
+}
+
+// open reads the header of a trace, and closes it on an error.
+func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	r := &Reader{path: path, file: f}
 	from := bufio.NewReaderSize(f, 256<<10)
 	if start, _ := from.Peek(2); string(start) == "\x1f\x8b" {

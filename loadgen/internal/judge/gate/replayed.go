@@ -2,9 +2,12 @@ package gate
 
 import (
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // replayed takes the values of the objectives of a replay's fidelity, by their names.
@@ -22,7 +25,25 @@ func replayed() map[string]func(evidence) finding {
 			}
 			return reading{value: *r.DispersionError, detail: fmt.Sprintf("%.3g sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
 		}),
+		"replay-not-found-error": shareError(http.StatusNotFound),
+		"replay-conflict-error":  shareError(http.StatusConflict),
 	}
+}
+
+// shareError is by how much the share of answers with a status code differs from that in the trace.
+func shareError(code int) func(evidence) finding {
+	return perReplay(func(r result.Replay) reading {
+		traced := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.TraceCodes) > 0 })
+		answered := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.Codes) > 0 })
+		switch {
+		case !traced:
+			return reading{missing: fmt.Sprintf("the trace of %s has no status codes", r.Load)}
+		case !answered:
+			return reading{missing: fmt.Sprintf("no request of %s was answered", r.Load)}
+		}
+		s := result.ShareOf(r.Kinds, code)
+		return reading{value: math.Abs(s.Replay - s.Trace), detail: fmt.Sprintf("%s of the answers, %s in the trace", show(scenario.Ratio, s.Replay), show(scenario.Ratio, s.Trace))}
+	})
 }
 
 // perReplay reads one value of each replay, over all phases in which it ran.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -56,6 +57,55 @@ func TestReplaysAreJudgedByTheirFidelity(t *testing.T) {
 		}
 		if len(got) != 2 || got["replay-rate-error"] != c.rate || got["replay-dispersion-error"] != c.dispersion {
 			t.Errorf("%s: %v, want rate %s and dispersion %s", name, got, c.rate, c.dispersion)
+		}
+	}
+}
+
+// The shares of 404 and 409 gate a replay where the scenario says so.
+func TestStatusCodesOfAReplayAreJudged(t *testing.T) {
+	s, err := scenario.Parse("again.yaml", []byte(replaying+`
+gates:
+  - {name: missing, objective: replay-not-found-error, load: tuesday, max: 1%}
+  - {name: conflicts, objective: replay-conflict-error, max: 1%}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gates, err := Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := func(ok, missing, conflicts int64) map[string]int64 {
+		return map[string]int64{"200": ok, "404": missing, "409": conflicts}
+	}
+	for name, c := range map[string]struct {
+		traced, seen       map[string]int64
+		missing, conflicts result.Verdict
+		detail             string
+	}{
+		"as traced":        {codes(960, 30, 10), codes(961, 29, 10), result.Pass, result.Pass, "2.9% of the answers, 3% in the trace"},
+		"more missing":     {codes(960, 30, 10), codes(940, 50, 10), result.Fail, result.Pass, "5% of the answers, 3% in the trace"},
+		"fewer conflicts":  {codes(900, 50, 50), codes(950, 50, 0), result.Pass, result.Fail, "5% of the answers, 5% in the trace"},
+		"failures":         {codes(970, 30, 0), map[string]int64{"200": 485, "404": 15, "reset": 500}, result.Pass, result.Pass, "3% of the answers, 3% in the trace"},
+		"no codes traced":  {nil, codes(1, 0, 0), result.NoData, result.NoData, ""},
+		"nothing answered": {codes(1, 0, 0), nil, result.NoData, result.NoData, ""},
+	} {
+		m := result.Measurements{
+			Phases:  []result.Phase{{Name: "calm"}, {Name: "storm"}},
+			Replays: []result.Replay{{Load: "tuesday", Kinds: []result.ReplayKind{{Verb: "get", Resource: "configmaps", Codes: c.seen, TraceCodes: c.traced}}}},
+		}
+		for _, g := range gates {
+			want := map[string]result.Verdict{"replay-not-found-error": c.missing, "replay-conflict-error": c.conflicts}[g.objective.Name]
+			if want == "" {
+				continue
+			}
+			judged, err := g.judge(t.Context(), &rundir.Recorded{Measurements: m}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if judged.Verdict != want || judged.Name == "missing" && c.detail != "" && !strings.Contains(judged.Detail, c.detail) {
+				t.Errorf("%s: %s is %s (%s), want %s", name, judged.Name, judged.Verdict, judged.Detail, want)
+			}
 		}
 	}
 }

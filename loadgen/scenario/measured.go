@@ -1,0 +1,44 @@
+package scenario
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+//go:embed measured.txt
+var measured string
+
+// Memory is the most memory that recorded runs of a built-in scenario took: the sum of the largest resident sets of a plane's
+// processes, and of loadgen.
+type Memory struct {
+	Plane, Loadgen Bytes
+}
+
+// RecordedMemory is the memory of a built-in scenario; false: no run of it was recorded.
+func RecordedMemory(name string) (Memory, bool) {
+	for line := range strings.Lines(measured) {
+		rest, found := strings.CutPrefix(line, name+" ")
+		if !found {
+			continue
+		}
+		var plane, loadgen int64
+		if _, err := fmt.Sscan(rest, &plane, &loadgen); err != nil {
+			return Memory{}, false
+		}
+		const megabyte = 1e6
+		return Memory{Bytes(plane * megabyte), Bytes(loadgen * megabyte)}, true
+	}
+	return Memory{}, false
+}
+
+// String is the sum of both: "1.12 GB".
+func (m Memory) String() string { return decimal(m.Plane + m.Loadgen) }
+
+// decimal writes a size as the table of a run's cost does: "989 MB", "1.12 GB".
+func decimal(b Bytes) string {
+	if b < 1e9 {
+		return fmt.Sprintf("%.0f MB", float64(b)/1e6)
+	}
+	return fmt.Sprintf("%.3g GB", float64(b)/1e9)
+}
