@@ -43,6 +43,7 @@ var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.
 func (v *validator) objectAction(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
 		{"templates", a.Has(), "create apply"}, {"iterations", a.Iterations != 0, "create apply"}, {"namespaces", a.Namespaces != 0, "create apply"},
+		{"fromIteration", a.FromIteration != 0, "create apply"}, {"toIteration", a.ToIteration != 0, "create apply"},
 		{"vars", len(a.Vars) > 0, "create apply patch"}, {"placement", a.Placement != "", "create apply"},
 		{"target", a.Target.set(), "patch delete evict scale restart exec"}, {"patch", a.Patch != nil, "patch"}, {"patchType", a.PatchType != "", "patch"},
 		{"subresource", a.Subresource != "", "patch"}, {"propagation", a.Propagation != "", "delete"}, {"collection", a.Collection, "delete"},

@@ -11,6 +11,11 @@ type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // in this order
 	// Iterations: of all templates, {{.Iteration}} in them, from 0; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
+	// FromIteration: the first that is made, with the number, names and namespace that it has among
+	// all; default 0
+	FromIteration int `yaml:"fromIteration,omitempty"`
+	// ToIteration: only those before it are made; default all
+	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
 	// Namespaces: over which the iterations are spread in equal parts, shared with other batches;
 	// default 1, the run's own
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
@@ -31,6 +36,9 @@ type Template struct {
 	Object any    `yaml:"object,omitempty"` // as YAML, whose texts are templates
 	// Replicas: of each document in each iteration, {{.Replica}} from 1; default 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
+	// EveryIterations: made in each so many-th iteration only, the first among them, and
+	// {{.Iteration}} counts those; default 1
+	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
 	// Vars: beside those of the batch, which they replace
 	Vars map[string]any `yaml:"vars,omitempty"`
 
@@ -77,8 +85,25 @@ func (s *Scenario) Batches() []PlacedBatch {
 
 // Batch is that of a load of objects.
 func (l *Load) Batch() *Batch {
-	return &Batch{Templates: l.Templates, Iterations: l.Iterations, Namespaces: l.Namespaces, Vars: l.Vars, Placement: l.Placement}
+	return &Batch{
+		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,
+		Namespaces: l.Namespaces, Vars: l.Vars, Placement: l.Placement,
+	}
 }
+
+// span is the iterations that are made, from one up to another.
+func (b *Batch) span() (from, to int) {
+	if b.ToIteration == 0 {
+		return b.FromIteration, b.Iterations
+	}
+	return b.FromIteration, b.ToIteration
+}
+
+// every is the number of iterations of which a template is made in one.
+func (t *Template) every() int { return max(t.EveryIterations, 1) }
+
+// times is in how many of the first iterations the template is made.
+func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
 // BatchNamespaces are those of all batches, the run's own first.
 func (s *Scenario) BatchNamespaces(run string) []string {
@@ -118,12 +143,23 @@ func (v *validator) batchShape(path string, b *Batch) {
 	if b.Iterations < b.Namespaces {
 		v.fail(path+".iterations", fmt.Sprintf("at least %d, or fewer namespaces", b.Namespaces), "%d iterations leave some of %d namespaces empty", b.Iterations, b.Namespaces)
 	}
+	switch from, to := b.span(); {
+	case b.FromIteration < 0 || b.FromIteration >= b.Iterations:
+		v.fail(path+".fromIteration", fmt.Sprintf("from 0 to %d", b.Iterations-1), "there is no iteration %d of %d", b.FromIteration, b.Iterations)
+	case to > b.Iterations:
+		v.fail(path+".toIteration", fmt.Sprintf("at most %d", b.Iterations), "there are %d iterations", b.Iterations)
+	case to <= from:
+		v.fail(path+".toIteration", fmt.Sprintf("over %d, or leave it out for all", from), "no iteration is from %d and before %d", from, to)
+	}
 	v.oneOf(path+".placement", b.Placement, "nodes", "none")
 	sum := 0
 	for i := range b.Templates {
 		t, at := &b.Templates[i], fmt.Sprintf("%s.templates[%d]", path, i)
 		v.between(at+".replicas", float64(t.Replicas), 1, maxBatch)
-		sum += t.Replicas
+		if t.EveryIterations != 0 {
+			v.between(at+".everyIterations", float64(t.EveryIterations), 1, maxBatch)
+		}
+		sum += t.Replicas * t.times(b.Iterations)
 		given := 0
 		for _, set := range []bool{t.File != "", t.Text != "", t.Object != nil} {
 			if set {
@@ -137,8 +173,8 @@ func (v *validator) batchShape(path string, b *Batch) {
 			v.fail(at, "keep one of file, text and object", "a template of %d manifests", given)
 		}
 	}
-	if n := float64(sum) * float64(b.Iterations); n > maxBatch {
-		v.fail(path+".iterations", fmt.Sprintf("at most %d objects", maxBatch), "%s objects", plain(n))
+	if sum > maxBatch {
+		v.fail(path+".iterations", fmt.Sprintf("at most %d objects", maxBatch), "%d objects", sum)
 	}
 }
 

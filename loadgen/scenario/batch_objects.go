@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,18 +23,22 @@ type Objects struct {
 	scenario  *Scenario
 	seed      int64
 	templates []*template.Template
+	named     []bool            // of each template: it may have its namespace in it
 	shapes    []*template.Shape // of each template; nil: it has none
 	documents []int             // of each template
-	iteration int               // objects of one
+	iteration int               // objects of the first, which has all templates
+	even      bool              // all iterations have as many
+	from, to  int               // iterations that are made
+	skipped   int               // objects of those before them
 
 	kinds  []ObjectKind
 	kindOf [][]int // by template and document
 	lines  [][]int // where they begin, likewise
 
-	rendered int // of the last, by its number; -1: none
+	rendered int // of the last, by its number; math.MinInt: none
 	held     []map[string]any
 
-	filled int // of the last values, by the number of the first object; -1: none
+	filled int // of the last values, by the number of the first object; math.MinInt: none
 	slots  []string
 	fits   bool
 }
@@ -51,11 +57,16 @@ type Object struct {
 	APIVersion, Kind, Name string
 	// Namespace is an index into Scenario.BatchNamespaces.
 	Namespace int
+	// Named objects may have NamespaceMark in their texts, for the name of their namespace.
+	Named bool
 	// Placement is that of the batch.
 	Placement string
 	// Place is where its manifest begins, for errors: FILE:LINE, or the scenario's.
 	Place string
 }
+
+// NamespaceMark stands for the name of an object's namespace, {{.Namespace}} in its template, which only a run knows.
+const NamespaceMark = "namespace-of-the-object"
 
 // String is the kind and the name.
 func (o *Object) String() string { return o.Kind + " " + o.Name }
@@ -63,7 +74,8 @@ func (o *Object) String() string { return o.Kind + " " + o.Name }
 // Expand compiles the templates of a batch, and renders the first object and the last of each.
 // Errors name file, line and field.
 func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
-	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: -1, filled: -1}
+	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: math.MinInt, filled: math.MinInt, even: true}
+	o.from, o.to = b.span()
 	for i := range b.Templates {
 		text := b.Templates[i].Text
 		if object := b.Templates[i].Object; object != nil {
@@ -78,11 +90,13 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 			return nil, o.errorf(i, err)
 		}
 		o.templates = append(o.templates, t)
+		o.named = append(o.named, strings.Contains(text, ".Namespace"))
 		first, err := o.render(i, 0, 1)
 		if err != nil {
 			return nil, err
 		}
-		last, err := o.render(i, b.Iterations-1, b.Templates[i].Replicas)
+		of := &b.Templates[i]
+		last, err := o.render(i, (of.times(b.Iterations)-1)*of.every(), of.Replicas)
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +107,8 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 			return nil, o.errorf(i, fmt.Errorf("it renders %d manifests for the first replica and %d for the last: write as many for each", len(first), len(last)))
 		}
 		o.documents = append(o.documents, len(first))
-		o.iteration += b.Templates[i].Replicas * len(first)
+		o.iteration += of.Replicas * len(first)
+		o.even = o.even && of.every() == 1
 		if err := o.check(i, first, last); err != nil {
 			return nil, err
 		}
@@ -102,6 +117,7 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 			return nil, err
 		}
 	}
+	o.skipped = o.upTo(o.from)
 	return o, nil
 }
 
@@ -116,14 +132,15 @@ func (o *Objects) count(i int, documents []map[string]any) {
 			at, o.kinds = len(o.kinds), append(o.kinds, ObjectKind{APIVersion: one.APIVersion, Kind: one.Kind})
 		}
 		o.kindOf[i][d] = at
-		o.kinds[at].Count += o.batch.Templates[i].Replicas * o.batch.Iterations
+		t := &o.batch.Templates[i]
+		o.kinds[at].Count += t.Replicas * (t.times(o.to) - t.times(o.from))
 	}
 }
 
 // check refuses manifests that are not whole, and two objects of one name.
 func (o *Objects) check(i int, first, last []map[string]any) error {
 	b := o.batch
-	shared := b.Templates[i].Replicas > 1 || b.Iterations > b.Namespaces
+	shared := b.Templates[i].Replicas > 1 || b.Iterations > b.Namespaces*b.Templates[i].every()
 	for d, manifest := range first {
 		one := describe(manifest)
 		switch {
@@ -185,7 +202,9 @@ func describe(manifest map[string]any) Object {
 
 // values are what template i is rendered with, and the turn of what it draws.
 func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
-	values = map[string]any{"Iteration": iteration, "Replica": replica, "JobName": o.batch.Name}
+	values = map[string]any{
+		"Iteration": iteration / o.batch.Templates[i].every(), "Replica": replica, "JobName": o.batch.Name, "Namespace": NamespaceMark,
+	}
 	maps.Copy(values, o.batch.Vars)
 	maps.Copy(values, o.batch.Templates[i].Vars)
 	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
@@ -228,15 +247,30 @@ func (o *Objects) at(i, document int, hint, format string, args ...any) error {
 func (o *Objects) String() string {
 	var parts []string
 	for _, k := range o.kinds {
-		parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
+		if k.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", k.Count, k.Kind))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // Len is how many objects there are.
-func (o *Objects) Len() int { return o.iteration * o.batch.Iterations }
+func (o *Objects) Len() int { return o.upTo(o.to) - o.skipped }
 
-// Kinds are the kinds of object of the first replicas, each once, in their order.
+// upTo is how many objects the iterations before one have.
+func (o *Objects) upTo(iteration int) int {
+	if o.even {
+		return o.iteration * iteration
+	}
+	n := 0
+	for i := range o.documents {
+		t := &o.batch.Templates[i]
+		n += t.Replicas * o.documents[i] * t.times(iteration)
+	}
+	return n
+}
+
+// Kinds are the kinds of object of the first iteration, each once, in their order.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
 // KindAt is the kind of the object of a number, an index into Kinds.
@@ -245,11 +279,11 @@ func (o *Objects) KindAt(n int) int {
 	return o.kindOf[i][document]
 }
 
-// Firsts are the first object of each kind.
+// Firsts are the first object of each kind, of all iterations.
 func (o *Objects) Firsts() ([]Object, error) {
 	var all []Object
 	seen := map[int]bool{}
-	for n := 0; n < o.iteration && len(seen) < len(o.kinds); n++ {
+	for n := -o.skipped; n < o.iteration-o.skipped && len(seen) < len(o.kinds); n++ {
 		if kind := o.KindAt(n); !seen[kind] {
 			seen[kind] = true
 			one, err := o.At(n)
@@ -264,8 +298,16 @@ func (o *Objects) Firsts() ([]Object, error) {
 
 // split is what an object's number stands for: template, iteration, replica and document.
 func (o *Objects) split(n int) (i, iteration, replica, document int) {
+	n += o.skipped
 	iteration, rest := n/o.iteration, n%o.iteration
+	if !o.even {
+		iteration = sort.Search(o.batch.Iterations, func(m int) bool { return o.upTo(m+1) > n })
+		rest = n - o.upTo(iteration)
+	}
 	for ; ; i++ {
+		if iteration%o.batch.Templates[i].every() != 0 {
+			continue
+		}
 		size := o.batch.Templates[i].Replicas * o.documents[i]
 		if rest < size {
 			break

@@ -17,7 +17,7 @@ func (o *Objects) At(n int) (Object, error) {
 	}
 	one := describe(o.held[document])
 	one.Namespace = iteration * o.batch.Namespaces / o.batch.Iterations
-	one.Placement, one.Place = o.batch.Placement, o.place(i, document)
+	one.Placement, one.Place, one.Named = o.batch.Placement, o.place(i, document), o.named[i]
 	return one, nil
 }
 
@@ -28,7 +28,7 @@ func (o *Objects) shape(i int) error {
 	if err != nil {
 		return o.errorf(i, err)
 	}
-	if s != nil && len(s.Documents) == o.documents[i] {
+	if s != nil && len(s.Documents) == o.documents[i] && !o.named[i] {
 		for d, document := range s.Documents {
 			if one, k := describe(document), o.kinds[o.kindOf[i][d]]; one.APIVersion != k.APIVersion || one.Kind != k.Kind {
 				s = nil // another kind of object each time

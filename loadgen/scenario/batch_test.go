@@ -191,3 +191,73 @@ func TestErrorsOfBatches(t *testing.T) {
 		}
 	}
 }
+
+// Templates of some iterations stand among the others, in the namespaces of their iterations, and count their own; a part of
+// the iterations is what it is among all.
+func TestObjectsOfSomeIterations(t *testing.T) {
+	const text = `
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: some
+phases:
+  - name: fill
+    for: 10s
+    actions:
+      - kind: create
+        iterations: 5
+        namespaces: 5
+        templates:
+          - {object: {apiVersion: v1, kind: Secret, metadata: {name: "s-{{.Iteration}}-{{.Replica}}"}}, replicas: 2, everyIterations: 2}
+          - {object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Iteration}}"}}}
+          - {object: {apiVersion: v1, kind: Service, metadata: {name: once}}, everyIterations: 5}
+`
+	objects := func(change string) (all []string, kinds string) {
+		t.Helper()
+		s, err := Parse("some.yaml", []byte(strings.Replace(text, "namespaces: 5", "namespaces: 5\n        "+change, 1)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := s.Expand(s.Batches()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range of.Len() {
+			o, err := of.At(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprintf("%s in %d", o.Name, o.Namespace))
+			if of.Kinds()[of.KindAt(n)].Kind != o.Kind {
+				t.Errorf("object %d is a %s, and of kind %s", n, o.Kind, of.Kinds()[of.KindAt(n)].Kind)
+			}
+			slots, namespace, ok, err := of.Slots(n)
+			if err != nil || ok && namespace != o.Namespace {
+				t.Errorf("object %d is in %d, its outline's values %v in %d: %v", n, o.Namespace, slots, namespace, err)
+			}
+		}
+		firsts, err := of.Firsts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, k := range of.Kinds() {
+			if firsts[i].Kind != k.Kind {
+				t.Errorf("the first %s is a %s", k.Kind, firsts[i].Kind)
+			}
+		}
+		return all, of.String()
+	}
+	whole, kinds := objects("")
+	want := []string{
+		"s-0-1 in 0", "s-0-2 in 0", "c-0 in 0", "once in 0", "c-1 in 1", "s-1-1 in 2", "s-1-2 in 2", "c-2 in 2", "c-3 in 3", "s-2-1 in 4", "s-2-2 in 4", "c-4 in 4",
+	}
+	if !slices.Equal(whole, want) || kinds != "6 Secret, 5 ConfigMap, 1 Service" {
+		t.Errorf("%s: %v\nwant %v", kinds, whole, want)
+	}
+	for change, want := range map[string][]string{
+		"fromIteration: 0\n        toIteration: 1": whole[:4], "fromIteration: 1": whole[4:], "toIteration: 3": whole[:8], "fromIteration: 1\n        toIteration: 2": whole[4:5],
+	} {
+		if part, kinds := objects(change); !slices.Equal(part, want) {
+			t.Errorf("%s: %s: %v\nwant %v", change, kinds, part, want)
+		}
+	}
+}

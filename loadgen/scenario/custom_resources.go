@@ -71,7 +71,7 @@ func (o *Objects) definitions() []map[string]any {
 		return nil
 	}
 	var all []map[string]any
-	for n := range o.iteration {
+	for n := range min(o.iteration, o.Len()) {
 		if o.kinds[o.KindAt(n)].Kind != DefinitionKind {
 			continue
 		}

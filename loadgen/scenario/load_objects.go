@@ -8,6 +8,7 @@ func objectsKind() loadKind {
 		fields: func(l *Load) []field {
 			return []field{
 				{name: "templates", set: len(l.Templates) > 0}, {name: "iterations", set: l.Iterations != 0},
+				{name: "fromIteration", set: l.FromIteration != 0}, {name: "toIteration", set: l.ToIteration != 0},
 				{name: "vars", set: len(l.Vars) > 0}, {name: "placement", set: l.Placement != ""},
 			}
 		},

@@ -63,6 +63,10 @@ type Load struct {
 	Templates []Template `yaml:"templates,omitempty"`
 	// Iterations: of all templates; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
+	// FromIteration: the first of them that is made, as of a Batch
+	FromIteration int `yaml:"fromIteration,omitempty"`
+	// ToIteration: only those before it are made, as of a Batch; default all
+	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
 	// Vars: values by name, {{.NAME}} in templates
 	Vars map[string]any `yaml:"vars,omitempty"`
 	// Placement: "nodes" (the default) or "none", as of a Batch

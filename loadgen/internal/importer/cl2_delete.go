@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cl2Bundle is the template of objects of a bundle, from an index on.
@@ -27,9 +29,9 @@ func (b *cl2Bundle) label() bool {
 	}
 	var values []map[string]any
 	for i := range min(b.replicas, maxIndexes) {
-		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import"})
+		values = append(values, map[string]any{"Replica": i + 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
 	}
-	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import"})
+	values = append(values, map[string]any{"Replica": b.replicas, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
 	b.text.text, b.labelled = addLabels(b.text.text, values, false, func(document int) map[string]string {
 		basename := b.documents[min(document, len(b.documents)-1)]
 		return map[string]string{bundleLabel: nameOf(basename), bundleIndexLabel: "{{" + indexExpr(b.first) + "}}"}

@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // cl2Phase is a phase of a step: objects of a bundle, as many as it says in each namespace of a range.
@@ -162,7 +164,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		}
 		var objects []manifest
 		if err == nil {
-			objects, err = render(text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import"})
+			objects, err = render(text, map[string]any{"Replica": 1, "Iteration": 0, "JobName": "import", "Namespace": scenario.NamespaceMark})
 		}
 		switch {
 		case strings.Contains(key.template, noValue):
@@ -226,9 +228,6 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 		}
 	}
 	at := p.at("objectBundle")
-	if text := fmt.Sprint(map[string]any(m)); strings.Contains(text, anyNamespace) {
-		once(at, "%s names its namespace, which a template of a load does not know: write one in", key.template)
-	}
 	if c.options.OwnCluster {
 		return
 	}

@@ -76,9 +76,6 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// anyNamespace stands for the namespace of an object, which a template of a load does not know.
-const anyNamespace = "namespace-of-the-object"
-
 // object is the template of objects of a bundle for loads, from one index on: what depends on the index is an
 // expression, and where the index decides, so does the template.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
@@ -89,7 +86,7 @@ func (t cl2Templates) object(file, basename string, first, replicas int, values 
 		of := map[string]any{}
 		maps.Copy(of, values)
 		of["BaseName"], of["Index"] = basename, symbol{expr: indexExpr, value: i}
-		of["Name"], of["Namespace"] = basename+"-{{"+indexExpr+"}}", anyNamespace
+		of["Name"], of["Namespace"] = basename+"-{{"+indexExpr+"}}", "{{.Namespace}}"
 		text, _, err := t.render(file, of)
 		if err != nil {
 			return "", err

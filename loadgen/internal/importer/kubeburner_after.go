@@ -10,8 +10,8 @@ import (
 
 // createRemarks notes what a job that creates has and a scenario has not.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
-	if j.podWait && !b.wait && !j.wait {
-		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before; all are waited for at the end")
+	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
+		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before, as up to %d of them would; all are waited for at the end", maxEach)
 	}
 	if !j.flag("verifyObjects", true) || !j.flag("errorOnVerify", true) {
 		addComment(node, "As errorOnVerify or verifyObjects is off, no gate judges whether all objects were made.")

@@ -12,8 +12,9 @@ import (
 
 // burnMade is the objects of one load of a job.
 type burnMade struct {
-	templates              []*burnTemplate
-	iterations, namespaces int
+	templates                     []*burnTemplate
+	iterations, namespaces, total int
+	spread                        bool // over namespaces, where the job has several
 }
 
 // burnChurn is what a job says of churn.
@@ -83,18 +84,7 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	if b.options.OwnCluster {
 		a.set("placement", "none")
 	}
-	var templates []*mapping
-	for _, t := range m.templates {
-		n := newMapping()
-		for i := 0; i < len(t.at.Content); i += 2 {
-			if key := t.at.Content[i].Value; key == "replicas" || key == "vars" {
-				n.set(key, t.at.Content[i+1])
-			}
-		}
-		b.template(n, t.text.file, t.text.text)
-		templates = append(templates, n)
-	}
-	a.set("templates", templates)
+	a.set("templates", b.templatesOf(m))
 	return a
 }
 
@@ -174,7 +164,7 @@ func (o *burnObject) churns() bool { return o.flag("churn", true) }
 func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	for _, m := range j.made {
 		for _, t := range m.templates {
-			total := t.object.replicas * m.iterations
+			total := t.object.replicas * t.object.times(j, m.iterations)
 			n := min(total, max(1, c.percent*total/100))
 			if !t.object.churns() {
 				continue
@@ -198,12 +188,17 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 
 // ofNamespaces are the objects that go with the namespaces that a cycle of churn deletes.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
-	n := min(j.iterations, max(1, c.percent*j.iterations/100))
-	from := random.IntN(j.iterations - n + 1)
+	step := 1 // objects that several iterations share go with all of them
+	for _, o := range j.objects {
+		step = max(step, min(o.repeat, j.iterations))
+	}
+	n := max(1, c.percent*j.iterations/100)
+	n = min(j.iterations, (n+step-1)/step*step)
+	from := step * random.IntN((j.iterations-n)/step+1)
 	r := labelRange{labels: map[string]string{jobLabel: j.name}, from: from, to: from + n - 1}
 	for _, m := range j.made {
 		for _, t := range m.templates {
-			if m.iterations == 1 && from > 0 { // made once, for the first iteration
+			if t.object.runOnce && from > 0 { // made for the first iteration
 				continue
 			}
 			for _, object := range t.objects {
@@ -240,7 +235,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 			if c.objects && !t.object.churns() {
 				continue
 			}
-			total := t.object.replicas * m.iterations * len(t.objects)
+			total := t.object.replicas * t.object.times(j, m.iterations) * len(t.objects)
 			count += max(1, c.percent*total/100)
 			for document, object := range t.objects {
 				of := map[string]string{jobLabel: j.name, indexLabel: fmt.Sprint(t.object.index + document)}

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// burnBatch is objects of a job that are made together.
+// burnBatch is objects of a job that are made together: those of a group, or all.
 type burnBatch struct {
-	name       string
-	iterations int
-	group      int
-	objects    []*burnObject
+	name    string
+	group   int
+	objects []*burnObject
 }
 
 // batches are the objects of a job in the order in which they are made.
@@ -24,32 +23,39 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	}
 	slices.Sort(groups)
 	for _, g := range groups {
-		name := j.name
+		batch := burnBatch{name: j.name, group: g}
 		if len(groups) > 1 {
-			name = withSuffix(nameOf(j.name), fmt.Sprintf("group-%d", g))
+			batch.name = withSuffix(nameOf(j.name), fmt.Sprintf("group-%d", g))
 		}
-		once := burnBatch{name: withSuffix(nameOf(name), "once"), iterations: 1, group: g}
-		every := burnBatch{name: withSuffix(nameOf(name), "shared"), group: g}
-		each := burnBatch{name: name, iterations: j.iterations, group: g}
 		for _, o := range j.objects {
-			switch {
-			case o.group != g || o.replicas < 1:
-			case o.runOnce:
-				once.objects = append(once.objects, o)
-			case o.repeat > 1:
-				every.iterations = (j.iterations + o.repeat - 1) / o.repeat
-				every.objects = append(every.objects, o)
-			default:
-				each.objects = append(each.objects, o)
+			if o.group == g && o.replicas > 0 {
+				batch.objects = append(batch.objects, o)
 			}
 		}
-		for _, batch := range []burnBatch{once, every, each} {
-			if len(batch.objects) > 0 {
-				all = append(all, batch)
-			}
+		if len(batch.objects) > 0 {
+			all = append(all, batch)
 		}
 	}
 	return all
+}
+
+// grouped reports whether a job makes its objects group by group.
+func (j *burnJob) grouped() bool {
+	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
+}
+
+// every is the number of a job's iterations of which an object is made in one.
+func (o *burnObject) every(iterations int) int {
+	if o.runOnce {
+		return iterations
+	}
+	return min(o.repeat, iterations)
+}
+
+// times is in how many of the first iterations it is made.
+func (o *burnObject) times(j *burnJob, iterations int) int {
+	every := o.every(j.iterations)
+	return (iterations + every - 1) / every
 }
 
 // createJob adds the phases of a job that creates objects.
@@ -82,45 +88,71 @@ func (b *burner) createJob(j *burnJob) {
 
 // createObjects adds the phases in which the objects of a job are made and waited for.
 func (b *burner) createObjects(j *burnJob) {
-	waits := map[int][]string{} // by group
-	j.made = nil
+	j.made, j.each = nil, nil
 	for _, batch := range b.batches(j) {
-		b.createPhase(j, batch)
-		for _, o := range batch.objects {
-			if c := b.waitFor(j, o); c != nil {
-				waits[batch.group] = append(waits[batch.group], c...)
-				j.waits = append(j.waits, c...)
-			}
+		made := b.madeOf(j, batch)
+		var waits []string
+		switch {
+		case len(made.templates) == 0:
+		case b.apart(j):
+			waits = b.createEach(j, batch, made)
+		default:
+			p, load := b.createPhase(j, batch.name, made, nil)
+			b.pace(j, load, made)
+			p.set("within", length(max(b.timeout, 2*j.takes)))
+			b.pause(batch.name, j.delay)
+			waits = b.waitsOf(j, batch)
 		}
-		if last := b.lastOfGroup(j, batch); last {
-			b.afterCreation(j, batch, waits[batch.group])
+		if len(made.templates) > 0 {
+			j.made = append(j.made, made)
 		}
+		j.waits = append(j.waits, waits...)
+		b.afterCreation(j, batch, waits)
 	}
 }
 
-// lastOfGroup reports whether no batch of the same group follows.
-func (b *burner) lastOfGroup(j *burnJob, batch burnBatch) bool {
-	all := b.batches(j)
-	last := burnBatch{}
-	for _, other := range all {
-		if other.group == batch.group {
-			last = other
-		}
+// waitsOf are the conditions that kube-burner waits for after it has made a batch.
+func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
+	for _, o := range batch.objects {
+		waits = append(waits, b.waitFor(j, o)...)
 	}
-	return last.name == batch.name
+	return waits
+}
+
+// madeOf are the objects of a batch as templates, but those that are made before the first phase.
+func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
+	made := burnMade{iterations: j.iterations}
+	total := 0
+	for _, o := range batch.objects {
+		t := b.objectTemplate(j, o)
+		if t == nil || b.definition(j, t) {
+			continue
+		}
+		made.templates = append(made.templates, t)
+		total += o.replicas * len(t.objects) * o.times(j, j.iterations)
+		made.spread = made.spread || slices.ContainsFunc(t.objects, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
+	}
+	if total > maxObjects {
+		b.src.fail(j.get("jobIterations"), j.field("jobIterations"), "%d objects (a load makes at most %d)", total, maxObjects)
+		made.templates = nil
+	}
+	made.total = total
+	if made.spread && j.inNamespaces {
+		made.namespaces = min((j.iterations+j.perNamespace-1)/j.perNamespace, maxNamespaces)
+	}
+	return made
 }
 
 // afterCreation adds the wait for objects, pauses and the removal of a group.
 func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
-	grouped := batch.group > 0 || slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 	switch {
-	case b.wait && !grouped:
+	case b.wait && !j.grouped():
 		b.waits = append(b.waits, waits...)
 		b.longest = max(b.longest, j.within)
-	case j.wait || j.podWait:
+	case j.wait || j.podWait && (j.grouped() || !b.apart(j)):
 		b.waitPhase(batch.name, waits, j.within)
 	}
-	if !grouped {
+	if !j.grouped() {
 		return
 	}
 	var before, after time.Duration
@@ -137,59 +169,34 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 }
 
-// createPhase adds the phase in which a batch is made.
-func (b *burner) createPhase(j *burnJob, batch burnBatch) {
-	var templates []*mapping
-	made := burnMade{iterations: batch.iterations}
-	perIteration, spread := 0, false
-	for _, o := range batch.objects {
-		t := b.objectTemplate(j, o, batch.iterations)
-		if t == nil || b.definition(j, t, batch.iterations) {
-			continue
-		}
-		templates = append(templates, t.at)
-		made.templates = append(made.templates, t)
-		perIteration += o.replicas * len(t.objects)
-		spread = spread || slices.ContainsFunc(t.objects, func(m manifest) bool { return namespaced(m.kind()) && m.namespace() == "" })
-	}
-	if len(templates) == 0 {
-		return
-	}
-	if total := perIteration * batch.iterations; total > maxObjects {
-		b.src.fail(j.get("jobIterations"), j.field("jobIterations"), "%d objects (a load makes at most %d)", total, maxObjects)
-		return
-	}
-	phase := b.phase(batch.name)
-	load := newMapping()
+// createPhase adds a phase in which objects are made, with their load: those of one iteration, or of all (nil).
+func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
+	phase = b.phase(title)
+	load = newMapping()
 	name := phaseName(phase)
 	load.set("name", name)
 	load.set("kind", "objects")
-	total := perIteration * batch.iterations
-	takes := b.pace(j, batch, load, perIteration, total)
-	j.takes = max(j.takes, takes)
-	if batch.iterations > 1 {
-		load.set("iterations", batch.iterations)
+	load.set("rate", perSecond(j.qps))
+	if j.iterations > 1 {
+		load.set("iterations", j.iterations)
 	}
-	if spread && j.inNamespaces {
-		made.namespaces = b.spread(j, batch, load)
+	if iteration != nil {
+		if *iteration > 0 {
+			load.set("fromIteration", *iteration)
+		}
+		load.set("toIteration", *iteration+1)
 	}
-	j.made = append(j.made, made)
+	b.spread(j, made, load)
 	if name != j.name {
 		load.set("vars", flow("JobName", j.name))
 	}
 	if b.options.OwnCluster {
 		load.set("placement", "none")
 	}
-	load.set("templates", templates)
+	load.set("templates", b.templatesOf(made))
 	phase.set("load", []*mapping{load})
 	phase.set("until", "objectsMade")
-	phase.set("within", length(max(b.timeout, 2*takes)))
-	if b.lastOfGroup(j, batch) {
-		b.pause(batch.name, j.delay)
-	}
-	if batch.iterations != j.iterations && !j.begins(batch) {
-		j.item.remark(phase.Node, batch.objects[0].at(""), "these objects are made before the others of job %s, and not between them", j.name)
-	}
+	phase.set("within", length(b.timeout))
 	if j.flag("verifyObjects", true) && j.flag("errorOnVerify", true) {
 		g := newMapping()
 		g.set("name", unique(withSuffix(name, "made"), b.gateSet))
@@ -199,45 +206,67 @@ func (b *burner) createPhase(j *burnJob, batch burnBatch) {
 		g.set("over", []string{name})
 		b.gates = append(b.gates, g)
 	}
+	return phase, load
 }
 
-// begins reports whether the objects of a batch are each made once, and before all others of their group.
-func (j *burnJob) begins(batch burnBatch) bool {
-	left := len(batch.objects)
-	for _, o := range j.objects {
-		switch {
-		case o.group != batch.group || o.replicas < 1:
-		case !slices.Contains(batch.objects, o):
-			return false
-		default:
-			left--
+// templatesOf are the templates of objects for another load or action: the first has them as they are.
+func (b *burner) templatesOf(made burnMade) (all []*mapping) {
+	for _, t := range made.templates {
+		if !t.placed {
+			t.placed = true
+			all = append(all, t.at)
+			continue
 		}
-		if left == 0 {
-			break
+		n := newMapping()
+		for i := 0; i < len(t.at.Content); i += 2 {
+			if key := t.at.Content[i].Value; key == "replicas" || key == "everyIterations" || key == "vars" {
+				n.set(key, t.at.Content[i+1])
+			}
+		}
+		b.template(n, t.text.file, t.text.text)
+		all = append(all, n)
+	}
+	return all
+}
+
+// perIteration is how many objects are made in an iteration, of those that are in each; irregular reports whether there
+// are others.
+func (m burnMade) perIteration() (count int, irregular bool) {
+	for _, t := range m.templates {
+		if n := t.object.replicas * len(t.objects); t.object.every(m.iterations) == 1 {
+			count += n
+		} else {
+			irregular = true
 		}
 	}
-	return batch.iterations == 1
+	return max(count, 1), irregular
 }
 
-// pace sets the rate of a load and gives the time that its objects take.
-func (b *burner) pace(j *burnJob, batch burnBatch, load *mapping, perIteration, total int) time.Duration {
-	takes := atRate(total, j.qps)
-	if j.delay == 0 || batch.iterations < 2 {
-		load.set("rate", perSecond(j.qps))
-		return takes
+// pace sets the rate of a load of all iterations and the time that its objects take.
+func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
+	takes := atRate(made.total, j.qps)
+	defer func() { j.takes = max(j.takes, takes) }()
+	if j.delay == 0 || j.iterations < 2 {
+		return
 	}
 	// The bucket refills while an iteration waits: what it holds goes at once, the rest at the rate.
+	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest
-	shape := load.set("shape", flow("kind", "burst", "burst", perIteration, "every", length(every)))
-	if rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)) {
+	load.replace("rate", "shape", flow("kind", "burst", "burst", perIteration, "every", length(every)))
+	shape := load.key("shape")
+	switch {
+	case irregular:
+		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects go at once, each %s, whatever an iteration has; kube-burner sends those of an iteration at %g/s between pauses of %s",
+			perIteration, every, j.qps, j.delay)
+	case rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)):
 		j.item.remark(shape, j.at("jobIterationDelay"), "each iteration's %d objects go at once, each %s; kube-burner sends them at %g/s between pauses of %s",
 			perIteration, every, j.qps, j.delay)
 	}
 	if perIteration > 1000 {
 		load.set("maxInFlight", perIteration)
 	}
-	return every * time.Duration(batch.iterations+1)
+	takes = every * time.Duration((made.total+perIteration-1)/perIteration+1)
 }
 
 // atRate is the time that so many requests take.
@@ -248,22 +277,19 @@ func atRate(count int, rate float64) time.Duration {
 // maxNamespaces of a load.
 const maxNamespaces = 1000
 
-// spread sets the namespaces of a batch, and returns how many there are.
-func (b *burner) spread(j *burnJob, batch burnBatch, load *mapping) int {
-	repeat := batch.objects[0].repeat
-	count := (j.iterations + j.perNamespace - 1) / j.perNamespace
-	namespaces := min(count, batch.iterations, maxNamespaces)
-	node := load.Node
-	if namespaces > 1 {
-		node = load.set("namespaces", namespaces)
+// spread sets the namespaces of a load of objects.
+func (b *burner) spread(j *burnJob, made burnMade, load *mapping) {
+	if made.namespaces == 0 {
+		return
 	}
-	switch {
+	node := load.Node
+	if made.namespaces > 1 {
+		node = load.set("namespaces", made.namespaces)
+	}
+	switch count := (j.iterations + j.perNamespace - 1) / j.perNamespace; {
 	case count > maxNamespaces:
 		j.item.remark(node, j.at("namespacedIterations"), "kube-burner makes %d namespaces; a load has at most %d", count, maxNamespaces)
-	case repeat > 1 && namespaces > 1:
-		batch.objects[0].item.remark(node, batch.objects[0].at("repeatEveryNIterations"), "kube-burner puts these into each %d. namespace", repeat)
-	case batch.iterations == j.iterations && count*j.perNamespace != j.iterations && count > 1:
+	case count*j.perNamespace != j.iterations && count > 1:
 		j.item.remark(node, j.at("iterationsPerNamespace"), "the iterations are spread over the namespaces evenly; kube-burner leaves the last one with fewer")
 	}
-	return namespaces
 }

@@ -36,7 +36,7 @@ func (b *burner) customGroups() (groups []string) {
 
 // definition puts definitions into the objects before the first phase, if jobs make what they define: the load that
 // does so is checked before the run.
-func (b *burner) definition(j *burnJob, t *burnTemplate, iterations int) bool {
+func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))
 	}
@@ -44,8 +44,8 @@ func (b *burner) definition(j *burnJob, t *burnTemplate, iterations int) bool {
 		return false
 	}
 	batch := newMapping()
-	if iterations > 1 {
-		batch.set("iterations", iterations)
+	if j.iterations > 1 {
+		batch.set("iterations", j.iterations)
 	}
 	batch.set("vars", flow("JobName", j.name))
 	batch.set("templates", []*mapping{t.at})

@@ -37,8 +37,12 @@ func (b *burner) hooks(j *burnJob, first, removed int) {
 			}
 		}
 	}
-	for _, h := range all {
-		b.hook(j, h, b.item(), first, removed)
+	for _, each := range []bool{false, true} { // those of each iteration are run after those before the job
+		for _, h := range all {
+			if (h.text("when", "") == "onEachIteration") == each {
+				b.hook(j, h, b.item(), first, removed)
+			}
+		}
 	}
 }
 
@@ -90,12 +94,25 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 		}
 		phase = 0
 	case "onEachIteration":
+		if b.apart(j) {
+			b.hookEach(j, h, item)
+			return
+		}
 		if j.iterations > 1 || j.kind != "create" || j.has("incrementalLoad") {
-			item.remark(b.topOf(first), h.at(""), "no command is run at each of the %d iterations: %s", j.iterations, strings.Join(h.texts("cmd"), " "))
+			item.remark(b.topOf(first), h.at(""), "no command is run at each of the %d iterations, as at up to %d of a job that creates: %s", j.iterations, maxEach, strings.Join(h.texts("cmd"), " "))
 			return
 		}
 	}
 	b.addHook(b.phases[phase], side, b.command(h, item, b.phases[phase]))
+}
+
+// hookEach puts a hook before the phase of each iteration.
+func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
+	for _, at := range j.each {
+		b.addHook(b.phases[at], "before", b.command(h, item, b.phases[at]))
+		b.quiet = true // its remark stands at the first
+	}
+	b.quiet = false
 }
 
 // command is a hook. One in the background leaves the group of processes that ends with it.

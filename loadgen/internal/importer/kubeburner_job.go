@@ -32,6 +32,7 @@ type burnJob struct {
 	made  []burnMade // what its creations were, for churn
 	waits []string   // conditions on its objects
 	takes time.Duration
+	each  []int // numbers of the phases of single iterations
 	// last is the number of the last phase of creation, churned of churn; -1: there is none.
 	last, churned int
 }
@@ -142,7 +143,12 @@ func (b *burner) job(j *burnJob) {
 		b.measurement(m, j)
 	}
 	if len(b.phases) > first {
-		b.profileEach(j, sets, b.phases[first])
+		if len(j.each) == 0 {
+			j.each = []int{first}
+		}
+		for _, at := range j.each {
+			b.profileEach(j, sets, b.phases[at])
+		}
 	} else {
 		b.phases = b.phases[:from]
 		first = from

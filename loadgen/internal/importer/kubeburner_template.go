@@ -18,7 +18,8 @@ import (
 
 // objectTemplate is an object of a job as a template of a load, with the objects of its first iteration and replica;
 // nil: it cannot be carried over.
-func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) *burnTemplate {
+func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
+	iterations := o.times(j, j.iterations)
 	text, ok := b.readTemplate(o)
 	if !ok {
 		return nil
@@ -48,12 +49,15 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject, iterations int) *burn
 	if o.replicas > 1 {
 		t.set("replicas", o.replicas)
 	}
+	if every := o.every(j.iterations); every > 1 {
+		t.set("everyIterations", every)
+	}
 	if len(vars) > 0 {
 		t.set("vars", vars)
 	}
 	made := b.template(t, path.Base(filepath.ToSlash(o.template)), text)
 	b.note(t, j, o, objects, iterations)
-	return &burnTemplate{o, t, made, objects}
+	return &burnTemplate{object: o, at: t, text: made, objects: objects}
 }
 
 // burnTemplate is an object of a job as a template.
@@ -62,6 +66,7 @@ type burnTemplate struct {
 	at      *mapping
 	text    *templateText
 	objects []manifest // of the first iteration and replica
+	placed  bool       // at is in a load
 }
 
 // readTemplate is the text of an object's template with the functions of the configuration, if all that it calls

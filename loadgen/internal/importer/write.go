@@ -44,6 +44,16 @@ func (m *mapping) set(key string, value any) *yaml.Node {
 	return name
 }
 
+// key is the key of a field, before which comments stand; nil: there is none.
+func (m *mapping) key(name string) *yaml.Node {
+	for i := 0; i < len(m.Content); i += 2 {
+		if m.Content[i].Value == name {
+			return m.Content[i]
+		}
+	}
+	return nil
+}
+
 // replace puts another field in the place of one.
 func (m *mapping) replace(key, other string, value any) {
 	for i := 0; i < len(m.Content); i += 2 {

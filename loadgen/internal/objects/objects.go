@@ -153,6 +153,9 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 	delete(metadata, "namespace")
 	delete(metadata, "resourceVersion")
 	delete(metadata, "uid")
+	if object.Named {
+		nameNamespace(object.Manifest, o.Namespaces[object.Namespace])
+	}
 	if namespaced {
 		metadata["namespace"] = o.Namespaces[object.Namespace]
 	}
@@ -165,6 +168,23 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 		return
 	}
 	o.place(object.Manifest, path)
+}
+
+// nameNamespace puts a namespace's name into the texts of a manifest that have a mark for it, and returns the value.
+func nameNamespace(value any, name string) any {
+	switch v := value.(type) {
+	case string:
+		return strings.ReplaceAll(v, scenario.NamespaceMark, name)
+	case map[string]any:
+		for key, one := range v {
+			v[key] = nameNamespace(one, name)
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = nameNamespace(one, name)
+		}
+	}
+	return value
 }
 
 // place puts the selector and tolerations of the run's nodes into a pod's spec.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -93,5 +94,54 @@ func TestBodiesAreTheObjects(t *testing.T) {
 	}
 	if outlined != 24 { // all but those of replica 2, whose text has another shape
 		t.Errorf("%d of %d objects were filled into outlines", outlined, reference.Len())
+	}
+}
+
+// {{.Namespace}} is the name of the namespace that the object goes into.
+func TestNamespaceInTemplates(t *testing.T) {
+	s, err := scenario.Parse("shop.yaml", []byte(`
+apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: shop
+phases:
+  - name: fill
+    for: 10s
+    load:
+      - kind: objects
+        rate: 100/s
+        namespaces: 2
+        templates:
+          - text: |
+              apiVersion: rbac.authorization.k8s.io/v1
+              kind: RoleBinding
+              metadata: {name: "b-{{.Iteration}}"}
+              roleRef: {kind: Role, name: r, apiGroup: rbac.authorization.k8s.io}
+              subjects: [{kind: ServiceAccount, name: default, namespace: {{.Namespace}}}, {kind: User, name: "of:{{.Namespace}}:all"}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := s.Loads()[0]
+	all, err := s.Expand(scenario.PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := newOperation(load.Target{Config: &rest.Config{Host: "https://127.0.0.1:1"}, Namespaces: []string{"run", "run-1"}}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.resources = []objects.Resource{{GroupVersionResource: schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}, Namespaced: true}}
+	for _, namespace := range []string{"run", "run-1"} {
+		var one rendered
+		if err := o.render(&one); err != nil {
+			t.Fatal(err)
+		}
+		var got rbacv1.RoleBinding
+		if err := json.Unmarshal(one.body, &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Namespace != namespace || got.Subjects[0].Namespace != namespace || got.Subjects[1].Name != "of:"+namespace+":all" {
+			t.Errorf("in %s: %s", namespace, one.body)
+		}
 	}
 }

@@ -1,0 +1,74 @@
+package importer
+
+import "fmt"
+
+// maxEach is how many iterations become phases of their own.
+const maxEach = 20
+
+// apart reports whether each iteration of a job is a phase of its own: something is waited for, run or paused for between
+// them that a load of all does not do.
+func (b *burner) apart(j *burnJob) bool {
+	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
+		return false
+	}
+	irregular := false
+	for _, o := range j.objects {
+		irregular = irregular || o.replicas > 0 && o.every(j.iterations) > 1
+	}
+	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && irregular
+}
+
+// waitsEach reports whether kube-burner waits for the objects of an iteration before the next.
+func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.wait && !j.grouped() }
+
+// runsEach reports whether a job has a hook that is run at each iteration.
+func (j *burnJob) runsEach() bool {
+	for _, h := range j.list("hooks") {
+		if h.text("when", "") == "onEachIteration" {
+			return true
+		}
+	}
+	return false
+}
+
+// createEach adds a phase for each iteration, and what is between them. It returns the conditions on the objects.
+func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
+	quiet := b.quiet
+	for i := range j.iterations {
+		name := withSuffix(nameOf(batch.name), fmt.Sprint(i+1))
+		if these, n := made.in(i); n > 0 {
+			p, _ := b.createPhase(j, name, these, &i)
+			takes := atRate(n, j.qps)
+			j.takes = max(j.takes, takes)
+			p.set("within", length(max(b.timeout, 2*takes)))
+		} else {
+			b.phase(name).set("for", length(0))
+		}
+		j.each = append(j.each, len(b.phases)-1)
+		if i == 0 {
+			waits = b.waitsOf(j, batch)
+		}
+		// kube-burner waits once in each namespace.
+		waited := j.inNamespaces && (i%j.perNamespace != 0 || !made.spread && i > 0)
+		if b.waitsEach(j) && !waited {
+			b.waitPhase(name, waits, j.within)
+		}
+		b.pause(name, j.delay)
+		b.quiet = true // what is said of the first is true of all
+	}
+	b.quiet = quiet
+	return waits
+}
+
+// in are the templates of which objects are made in an iteration, and how many.
+func (m burnMade) in(iteration int) (these burnMade, count int) {
+	these = m
+	these.templates = nil
+	for _, t := range m.templates {
+		if iteration%t.object.every(m.iterations) == 0 {
+			these.templates = append(these.templates, t)
+			count += t.object.replicas * len(t.objects)
+		}
+	}
+	return these, count
+}
