@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/stormglass/stormglass/controlplane/control"
@@ -14,6 +13,7 @@ import (
 // placedRelease is a release that a plane starts with or is taken to, and the scenario's field that says so.
 type placedRelease struct {
 	control.Release
+	in   *scenario.Scenario
 	path string
 }
 
@@ -26,7 +26,7 @@ func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 			continue
 		}
 		if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == to }) {
-			all = append(all, placedRelease{to, f.Path + ".to"})
+			all = append(all, placedRelease{to, s, f.Path + ".to"})
 		}
 	}
 	return all
@@ -37,7 +37,7 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	for _, kind := range control.VersionedKinds() {
 		for _, r := range s.ControlPlane.ReleasesOf(kind) {
 			if !slices.ContainsFunc(all, func(p placedRelease) bool { return p.Release == r }) {
-				all = append(all, placedRelease{r, "controlPlane"})
+				all = append(all, placedRelease{r, s, "controlPlane"})
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	}
 	missing, why := without(ctx, controlplane, releases)
 	for i, r := range missing {
-		lines = append(lines, fmt.Sprintf("%s: %v, which a run on a plane of its own needs (%s)", r.path, why[i], control.BuildHint(r.Release)))
+		lines = append(lines, r.in.Errorf(r.path, control.BuildHint(r.Release), "%v, which a run on a plane of its own needs", why[i]).Error())
 	}
 	return lines
 }
