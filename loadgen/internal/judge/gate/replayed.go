@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -25,10 +24,16 @@ func replayed() map[string]func(evidence) finding {
 			}
 			return reading{value: *r.DispersionError, detail: fmt.Sprintf("%.3g sent, %.3g in the trace", r.DispersionSent, r.DispersionDue)}
 		}),
-		"replay-not-found-error": shareError(http.StatusNotFound),
-		"replay-conflict-error":  shareError(http.StatusConflict),
+		"replay-not-found-error": shareError(notFound),
+		"replay-conflict-error":  shareError(conflict),
 	}
 }
+
+// The status codes by which a replay's objects show that they are not those of its trace.
+const (
+	notFound = 404
+	conflict = 409
+)
 
 // shareError is by how much the share of answers with a status code differs from that in the trace.
 func shareError(code int) func(evidence) finding {
