@@ -132,7 +132,7 @@ type Options struct {
 	// RemoteWrite names a receiver that the run's samples are sent to while it goes on. The
 	// zero value: none.
 	RemoteWrite RemoteWrite
-	// Workers divide the loads among several generators. The zero value: this process does all.
+	// Workers divide the loads and nodes among several generators. The zero value: this process does all.
 	Workers Workers
 	// Confirm is asked before anything is made in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)

@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Workers say how many generators divide the loads of a run, and who starts them.
+	// Workers say how many generators divide the loads and nodes of a run, and who starts them.
 	Workers = workers.Options
 	// WorkerStarter starts the workers of a run.
 	WorkerStarter = workers.Starter

@@ -29,7 +29,7 @@ type workerFlags struct {
 }
 
 func (f *workerFlags) add(flags *pflag.FlagSet) {
-	flags.IntVar(&f.count, "workers", 0, "divide the loads among this `number` of generators")
+	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of generators")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
 	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for those of the Job")
 	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: that of --workers-listen)")
@@ -128,7 +128,7 @@ func newWorker() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Do one worker's share of a run",
-		Long: `Do one worker's share of the loads of a run that 'loadgen run --workers N' coordinates.
+		Long: `Do one worker's share of the loads and simulated nodes of a run that 'loadgen run --workers N' coordinates.
 The coordinator prints the command when it waits for workers (--workers-listen).
 
 With --listen the worker waits at an address of its own until the coordinator comes,

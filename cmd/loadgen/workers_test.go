@@ -72,6 +72,64 @@ func TestRunWithWorkers(t *testing.T) {
 	wantNothingLeft(t, kubeconfig)
 }
 
+const dividedNodes = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: divided-nodes
+nodes: {count: 9, fidelity: kubelet, leaseRenew: 2s}
+phases:
+- name: rollout
+  actions: [{kind: deploy, name: web, replicas: 40}]
+  until: podsReady
+  within: 2m
+- name: beat
+  for: 5s
+- name: storm
+  faults: [{kind: nodeFailure, fraction: 0.4}]
+  for: 2s
+- name: return
+  faults: [{kind: nodeRecovery}]
+  until: nodesReady
+  within: 1m
+gates:
+- {name: missed, objective: missed-heartbeats, max: 0}
+- {name: beats, expr: 'sum(increase(stormglass_node_heartbeats_total[$window]))', min: 9, over: [beat]}
+`
+
+// Simulated nodes of two workers run the pods of a rollout, miss no heartbeat, fail and come back as those of one
+// generator; with certificates that the cluster signs, with tokens, and with the identity of the load.
+func TestRunWithNodesOfWorkers(t *testing.T) {
+	useSharedPlane(t)
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	for name, set := range map[string][]string{
+		"certificates": nil, "tokens": {"--set", "nodes.identity=token"}, "shared": {"--set", "nodes.fidelity=shared"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "nodes.yaml")
+			if err := os.WriteFile(file, []byte(dividedNodes), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(planetest.Dir(t), "run")
+			p := startLoadgen(t, append([]string{"run", file, "--out", dir, "--kubeconfig", kubeconfig, "--yes", "--workers", "2", "--workers-local"}, set...)...)
+			wantPass(t, p, dir)
+			m := readResult(t, dir).Measurements
+			if len(m.Workers) != 2 || m.Workers[0].Nodes != 5 || m.Workers[1].Nodes != 4 {
+				t.Fatalf("workers %+v", m.Workers)
+			}
+			if n := m.Nodes; n == nil || n.Count != 9 || n.PodsStarted < 40 || n.MissedByGenerator+n.MissedByServer > 0 || n.Heartbeats < 18 || n.Heartbeat.Count != n.Heartbeats {
+				t.Errorf("nodes %+v", m.Nodes)
+			}
+			if w := m.Phases[0].Workload; w == nil || w.PodsReady < 40 {
+				t.Errorf("workload %+v", w)
+			}
+			if said := strings.Join(p.said, "\n"); !strings.Contains(said, "fault: 4 of 9 nodes stop") || !strings.Contains(said, "9 nodes Ready") {
+				t.Errorf("said\n%s", said)
+			}
+			awaitNoProcess(t, dir, 10*time.Second)
+			wantNothingLeft(t, kubeconfig)
+		})
+	}
+}
+
 // A worker that is killed ends the run at once with 3 and its name, and what was made is removed.
 func TestKilledWorkerEndsTheRun(t *testing.T) {
 	useSharedPlane(t)

@@ -3,6 +3,7 @@ package stubapi
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/rpc"
 	"os"
 	"os/exec"
@@ -121,16 +122,24 @@ type (
 	ChildCost struct {
 		CPU              time.Duration
 		Requests, Events int64
-		Watches          int // open
+		Received, Sent   int64 // bytes, those of TLS included
+		Watches          int   // open
 	}
 )
 
 // childStub is the child's side.
-type childStub struct{ server *Server }
+type childStub struct {
+	server  *Server
+	traffic Traffic
+}
 
 // Start serves.
 func (s *childStub) Start(_ struct{}, at *ChildAddress) (err error) {
-	if s.server, err = Start(Options{NoRecord: true}); err == nil {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if s.server, err = Start(Options{NoRecord: true, Listener: s.traffic.Count(l)}); err == nil {
 		*at = ChildAddress{s.server.Addr(), s.server.ca()}
 	}
 	return err
@@ -164,5 +173,6 @@ func (s *childStub) Cost(_ struct{}, cost *ChildCost) error {
 	r.mu.Unlock()
 	cost.CPU = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	cost.Watches = s.server.OpenWatches()
+	cost.Received, cost.Sent = s.traffic.Received.Load(), s.traffic.Sent.Load()
 	return nil
 }

@@ -140,6 +140,7 @@ var resources = []resource{
 	{version: "v1", name: "namespaces", kind: "Namespace", cluster: true},
 	{version: "v1", name: "nodes", kind: "Node", cluster: true},
 	{group: "coordination.k8s.io", version: "v1", name: "leases", kind: "Lease"},
+	{group: "storage.k8s.io", version: "v1", name: "csinodes", kind: "CSINode", cluster: true},
 	{group: "load.stormglass.dev", version: "v1", name: "widgets", kind: "Widget"},
 }
 

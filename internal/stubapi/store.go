@@ -103,6 +103,7 @@ func (c *collection) all() []*object {
 type selector struct {
 	namespace, name string
 	labels          labels.Selector
+	bound           bool // pods that have a node
 }
 
 func newSelector(at place, query url.Values) (selector, error) {
@@ -111,10 +112,12 @@ func newSelector(at place, query url.Values) (selector, error) {
 	if s.labels, err = labels.Parse(query.Get("labelSelector")); err != nil {
 		return s, err
 	}
-	if text := query.Get("fieldSelector"); text != "" {
+	if text := query.Get("fieldSelector"); text == "spec.nodeName!=" {
+		s.bound = true
+	} else if text != "" {
 		name, ok := strings.CutPrefix(text, "metadata.name=")
 		if !ok {
-			return s, fmt.Errorf("field selector %q is not of metadata.name", text)
+			return s, fmt.Errorf("field selector %q is neither of metadata.name nor spec.nodeName!=", text)
 		}
 		s.name = name
 	}
@@ -123,7 +126,13 @@ func newSelector(at place, query url.Values) (selector, error) {
 
 func (s selector) matches(o *object) bool {
 	return (s.namespace == "" || s.namespace == o.namespace) && (s.name == "" || s.name == o.name) &&
-		(s.labels.Empty() || s.labels.Matches(o.labels))
+		(s.labels.Empty() || s.labels.Matches(o.labels)) && (!s.bound || o.nodeName() != "")
+}
+
+// nodeName is that of a pod that is bound to a node.
+func (o *object) nodeName() string {
+	name, _, _ := unstructured.NestedString(o.fields, "spec", "nodeName") // "": it is none
+	return name
 }
 
 // put makes an object out of fields as a new version, and tells the watches.

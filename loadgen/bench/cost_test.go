@@ -63,6 +63,16 @@ func memoryNow() (memory, error) {
 	return memory{float64(m.HeapAlloc + m.StackInuse), float64(s.ResidentMemory())}, nil
 }
 
+// descriptorsNow is how many files and sockets are open.
+func descriptorsNow() (float64, error) {
+	p, err := procfs.Self()
+	if err != nil {
+		return 0, err
+	}
+	n, err := p.FileDescriptorsLen()
+	return float64(n), err
+}
+
 // per is the growth since an earlier reading, of each of n units.
 func (m memory) per(before memory, n int, unit string) []figure {
 	return []figure{

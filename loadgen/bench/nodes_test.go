@@ -18,7 +18,7 @@ import (
 const nodePackage = "github.com/stormglass/stormglass/loadgen/internal/node"
 
 // BenchmarkNodes puts the fidelities side by side: nodes that renew a Lease every
-// 10 s, for 20 s, and 5,000 pods on 500 nodes, from their binding to Ready.
+// 10 s, for 20 s (more of them: docs/sizing.md), and 5,000 pods on 500 nodes, from their binding to Ready.
 func BenchmarkNodes(b *testing.B) { compareAll(b) }
 
 func nodeComparisons() []comparison {
@@ -38,7 +38,7 @@ func nodeComparisons() []comparison {
 }
 
 // nodeFigures are the units of the benchmarks' figures. Wall time is not among them.
-var nodeFigures = []string{"%core/1000nodes", "cpu-us/renewal", "KB/node", "cpu-s/1000pods"}
+var nodeFigures = []string{"%core/1000nodes", "cpu-us/renewal", "KB/node", "B/node/s", "rss-MB", "descriptors", "cpu-s/1000pods"}
 
 func goBenchmark(pattern, times string) func(context.Context, job) ([]figure, error) {
 	return func(ctx context.Context, _ job) ([]figure, error) {

@@ -61,6 +61,7 @@ func rate(a asked) func(context.Context, job) ([]figure, error) {
 			figure{"lag-p50-ms", got.Lag.P50 * 1e3},
 			figure{"lag-p99-ms", got.Lag.P99 * 1e3},
 			figure{"latency-p99-ms", got.Latency.P99 * 1e3},
+			figure{"wire-B/request", float64(served.Received+served.Sent) / float64(max(served.Requests, 1))},
 			figure{"stub-cpu-µs/request", float64(served.CPU.Nanoseconds()) / 1e3 / float64(max(served.Requests, 1))},
 		), nil
 	}

@@ -99,15 +99,30 @@ func drain(start func(*stubapi.Child) (drainer, error)) func(context.Context, jo
 		if err != nil {
 			return nil, err
 		}
+		sent, err := stub.Cost()
+		if err != nil {
+			return nil, err
+		}
 		used, err := costOf(func() error { return round(j.Writes) })
 		if err != nil {
 			return nil, fmt.Errorf("events: %w", err)
+		}
+		served, err := stub.Cost()
+		if err != nil {
+			return nil, err
+		}
+		descriptors, err := descriptorsNow()
+		if err != nil {
+			return nil, err
 		}
 		if got, want := d.events()-before, int64(j.Writes+2)*int64(j.Watches); got != want {
 			return nil, fmt.Errorf("%d events of %d", got, want)
 		}
 		figures := used.per(int64(j.Writes)*int64(j.Watches), "event")
 		figures = append(figures, full.per(empty, j.Watches, "watch")...)
+		figures = append(figures,
+			figure{"wire-B/event", float64(served.Sent-sent.Sent) / float64(j.Writes*j.Watches)},
+			figure{"descriptors", descriptors})
 		return append(figures, opened.per(int64(j.Watches), "watch-opened")...), nil
 	}
 }

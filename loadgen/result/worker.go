@@ -7,6 +7,7 @@ type Worker struct {
 	Name      string `json:"name"`
 	Sent      int64  `json:"sent"`                // requests
 	Watches   int64  `json:"watches,omitempty"`   // open in the last phase of each load
+	Nodes     int64  `json:"nodes,omitempty"`     // simulated
 	Delivered int64  `json:"delivered,omitempty"` // measured writes to its watches
 	// LagP99: of its requests, from the intended start until they were taken up, the worst load's
 	LagP99 float64 `json:"lagP99Seconds"`

@@ -14,6 +14,14 @@ func (t *Token) Set(token string) { t.newest.Store(&token) }
 // Known reports whether there is a token yet.
 func (t *Token) Known() bool { return t.newest.Load() != nil }
 
+// Get returns the newest token; "" if there is none yet.
+func (t *Token) Get() string {
+	if newest := t.newest.Load(); newest != nil {
+		return *newest
+	}
+	return ""
+}
+
 // Wrap puts the newest token on the requests that next sends.
 func (t *Token) Wrap(next http.RoundTripper) http.RoundTripper { return bearer{t, next} }
 
@@ -24,6 +32,6 @@ type bearer struct {
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+*b.token.newest.Load())
+	r.Header.Set("Authorization", "Bearer "+b.token.Get())
 	return b.next.RoundTrip(r)
 }

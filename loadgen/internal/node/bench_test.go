@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 
@@ -33,6 +34,9 @@ type stubAddress struct {
 	NodeCA control.KeyPair
 }
 
+// askBytes is a line to a stub in a process of its own, which prints how many bytes its connections carried.
+const askBytes = "bytes"
+
 // TestStubProcess is that process, when it is started as one. It ends with its
 // standard input; a line on it that names a node binds a pod to it.
 func TestStubProcess(t *testing.T) {
@@ -41,16 +45,39 @@ func TestStubProcess(t *testing.T) {
 	}
 	s := newStub(t)
 	s.forgetful = true
-	must(t, json.NewEncoder(os.Stdout).Encode(stubAddress{s.server.URL, s.config().CAData, s.ca}))
+	out := json.NewEncoder(os.Stdout)
+	must(t, out.Encode(stubAddress{s.server.URL, s.config().CAData, s.ca}))
 	lines := bufio.NewScanner(os.Stdin)
 	for n := 0; lines.Scan(); n++ {
+		if lines.Text() == askBytes {
+			must(t, out.Encode(s.traffic.Received.Load()+s.traffic.Sent.Load()))
+			continue
+		}
 		s.bind(lines.Text(), fmt.Sprintf("pod-%d", n), withToken)
 	}
 	s.server.CloseClientConnections()
 }
 
-// stubProcess starts one. What is written to it binds pods.
-func stubProcess(b *testing.B) (stubAddress, io.Writer) {
+// stubChild is such a process. Names of nodes that are written to it, a line each, bind pods.
+type stubChild struct {
+	io.Writer
+	stubAddress
+	b   *testing.B
+	out *bufio.Reader
+}
+
+// bytes is how many bytes its connections carried so far.
+func (c *stubChild) bytes() (n float64) {
+	_, err := io.WriteString(c, askBytes+"\n")
+	must(c.b, err)
+	line, err := c.out.ReadBytes('\n')
+	must(c.b, err)
+	must(c.b, json.Unmarshal(line, &n))
+	return n
+}
+
+// stubProcess starts one.
+func stubProcess(b *testing.B) *stubChild {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStubProcess$")
 	cmd.Env = append(os.Environ(), stubVariable+"=1")
 	in, err := cmd.StdinPipe()
@@ -64,16 +91,16 @@ func stubProcess(b *testing.B) (stubAddress, io.Writer) {
 		_, _ = io.Copy(io.Discard, out)
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadBytes('\n')
+	c := &stubChild{Writer: in, b: b, out: bufio.NewReader(out)}
+	line, err := c.out.ReadBytes('\n')
 	must(b, err)
-	var a stubAddress
-	must(b, json.Unmarshal(bytes.TrimSpace(line), &a))
-	return a, in
+	must(b, json.Unmarshal(bytes.TrimSpace(line), &c.stubAddress))
+	return c
 }
 
 // benchmarkFleet is a started fleet, and what one node of it costs in bytes.
-func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer, float64) {
-	a, pods := stubProcess(b)
+func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, *stubChild, float64) {
+	a := stubProcess(b)
 	config := &rest.Config{Host: a.Host, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA}}
 	ids := NewShared(config)
 	watches := 2
@@ -86,8 +113,8 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer
 	before := memory()
 	f, err := New(Config{
 		Spec: scenario.Nodes{
-			Count: nodes, Fidelity: fidelity, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 110, LeaseRenew: scenario.Duration(10 * time.Second),
-			StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: 200,
+			Count: nodes, Fidelity: fidelity, Zones: 3, CPU: "8", Memory: "32Gi", Pods: 60, LeaseRenew: scenario.Duration(10 * time.Second),
+			StatusReport: scenario.Duration(5 * time.Minute), RegisterRate: scenario.Rate(max(200, nodes/40)),
 		},
 		Identities: ids, NamePrefix: "sg-", Seed: 1, Log: b.Logf,
 	})
@@ -95,18 +122,22 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, io.Writer
 	b.Cleanup(func() { f.Stop(b.Context()) })
 	must(b, f.Start(b.Context()))
 	eventually(b, "all is watched", func() bool { return f.Live().Watches == watches })
-	return f, pods, float64(memory()-before) / float64(nodes)
+	return f, a, float64(memory()-before) / float64(nodes)
 }
 
 // BenchmarkIdleNodes measures the cost of idle nodes: an iteration
 // is a second of all of them, of which -benchtime=20x or more makes sense. Each
-// node renews its Lease every 10 s.
+// node renews its Lease every 10 s. Bytes are those of the wire, to and from the stub.
 func BenchmarkIdleNodes(b *testing.B) {
 	for _, fidelity := range []string{Kubelet, Lean, Shared} {
-		for _, nodes := range []int{500, 5000} {
+		sizes := []int{500, 5000, 10000}
+		if fidelity == Shared { // others take a descriptor for each node
+			sizes = append(sizes, 20000)
+		}
+		for _, nodes := range sizes {
 			b.Run(fmt.Sprintf("%s-%d", fidelity, nodes), func(b *testing.B) {
-				f, _, bytes := benchmarkFleet(b, fidelity, nodes)
-				seen, used := f.Results(), cpuSeconds()
+				f, child, bytes := benchmarkFleet(b, fidelity, nodes)
+				seen, used, carried := f.Results(), cpuSeconds(), child.bytes()
 				tick := time.NewTicker(time.Second)
 				defer tick.Stop()
 				for b.Loop() {
@@ -120,6 +151,9 @@ func BenchmarkIdleNodes(b *testing.B) {
 				b.ReportMetric(100*used/b.Elapsed().Seconds()*1000/float64(nodes), "%core/1000nodes")
 				b.ReportMetric(1e6*used/float64(max(now.Heartbeats-seen.Heartbeats, 1)), "cpu-us/renewal")
 				b.ReportMetric(bytes/1e3, "KB/node")
+				b.ReportMetric((child.bytes()-carried)/b.Elapsed().Seconds()/float64(nodes), "B/node/s")
+				b.ReportMetric(resident(b)/1e6, "rss-MB")
+				b.ReportMetric(descriptors(b), "descriptors")
 				b.ReportMetric(0, "ns/op") // a second, by definition
 			})
 		}
@@ -165,6 +199,24 @@ func cpuSeconds() float64 {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// resident is the memory of this process that is in use, in bytes.
+func resident(b *testing.B) float64 {
+	p, err := procfs.Self()
+	must(b, err)
+	s, err := p.Stat()
+	must(b, err)
+	return float64(s.ResidentMemory())
+}
+
+// descriptors is how many files and sockets this process has open.
+func descriptors(b *testing.B) float64 {
+	p, err := procfs.Self()
+	must(b, err)
+	n, err := p.FileDescriptorsLen()
+	must(b, err)
+	return float64(n)
 }
 
 // memory returns the bytes in use after a collection: heap and stacks.

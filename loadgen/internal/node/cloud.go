@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -12,49 +13,40 @@ import (
 const cloudWithin = 10 * time.Second
 
 // instance is the machine of the simulated cloud that the node is.
-func (k *kubelet) instance() control.Instance {
-	return control.Instance{Name: k.name, Zone: k.plan.zone(k.index), Type: k.plan.shapeOf(k.index).name, Address: k.hostIP.String()}
+func (k *kubelet) instance() control.Instance { return k.plan.instance(k.index, k.hostIP) }
+
+func (p *plan) instance(i int, at netip.Addr) control.Instance {
+	return control.Instance{Name: p.nodeName(i), Zone: p.zone(i), Type: p.shapeOf(i).name, Address: at.String()}
 }
 
-// launch has the cloud launch the nodes' instances, if there is a cloud.
-func (f *Fleet) launch(kubelets []*kubelet) error {
+// launch has the cloud launch the instances of nodes first to last-1, if there is a cloud.
+func (c *chooser) launch(first, last int) error {
 	var change control.Instances
-	for _, k := range kubelets {
-		change.Launch = append(change.Launch, k.instance())
+	for i := first; i < last; i++ {
+		change.Launch = append(change.Launch, c.plan.instance(i, c.address(i)))
 	}
-	return f.changeInstances(change)
+	return c.changeInstances(change)
 }
 
-func (f *Fleet) changeInstances(change control.Instances) error {
-	if f.plan.Cloud == nil {
+func (c *chooser) changeInstances(change control.Instances) error {
+	if c.plan.Cloud == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(f.ctx, cloudWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), cloudWithin)
 	defer cancel()
-	return f.plan.Cloud.ChangeInstances(ctx, change)
+	return c.plan.Cloud.ChangeInstances(ctx, change)
 }
 
-// Vanish is Fail of nodes whose instances the cloud no longer has.
-func (f *Fleet) Vanish(fraction float64) ([]string, error) {
-	names := f.Fail(fraction)
-	return names, f.changeInstances(control.Instances{Terminate: names})
-}
-
-// Join registers the nodes that Start left for later, Spec.RegisterRate per second. It does not wait; nodes that
-// cannot register are logged.
-func (f *Fleet) Join() (names []string, err error) {
+// join registers the nodes that Start left for later.
+func (f *Fleet) join() {
 	later := slices.DeleteFunc(slices.Clone(f.kubelets), func(k *kubelet) bool { return !k.is(absent) })
-	if err := f.launch(later); err != nil {
-		return nil, err
-	}
 	for _, k := range later {
-		names = append(names, k.name)
 		k.mu.Lock()
 		k.state = joining
 		k.mu.Unlock()
 	}
 	registered := make(chan struct{}, len(later))
-	pace := f.register(later, func(k *kubelet, err error) {
+	pace := f.register(later, f.plan.early(), func(k *kubelet, err error) {
 		if err != nil && f.ctx.Err() == nil {
 			f.plan.Log("node %s did not register: %v", k.name, err)
 		}
@@ -71,5 +63,4 @@ func (f *Fleet) Join() (names []string, err error) {
 		}
 		f.relist()
 	})
-	return names, nil
 }

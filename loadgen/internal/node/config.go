@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -70,6 +71,9 @@ type Config struct {
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API that the nodes serve. Nil: none.
 	API *API
+	// Part of the nodes that are simulated here: those of its numbers. The zero value: all. Nodes of a part serve no API, and
+	// the Cloud is told of their instances by who divides them.
+	Part load.Share
 	// Log gets a line for each thing a person may want to know. May be nil.
 	Log func(format string, args ...any)
 
@@ -114,6 +118,12 @@ func (c Config) validate() (*plan, error) {
 	}
 	if !slices.Contains(Fidelities(), s.Fidelity) {
 		fail("fidelity %q is unknown (%s)", s.Fidelity, strings.Join(Fidelities(), ", "))
+	}
+	if c.Part.Part(s.Count) < 1 && s.Count > 0 {
+		fail("part %d of %d has none of %d nodes", c.Part.Index, c.Part.Of, s.Count)
+	}
+	if !c.Part.Whole() && c.API != nil {
+		fail("a part of them cannot serve the API of kubelets")
 	}
 	if s.Later < 0 || s.Later > s.Count {
 		fail("later is %d of %d", s.Later, s.Count)

@@ -1,73 +1,101 @@
 package node
 
 import (
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Fail makes a fraction of all nodes, drawn from those that are up, silent at once: no heartbeat, no watch,
-// connections reset (not with fidelity "shared"). It returns their names.
-func (f *Fleet) Fail(fraction float64) []string {
-	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).fail)
+// Fault is a fault of nodes that Begin begins.
+type Fault struct {
+	// Kind is one of package control:
+	//
+	//   - NodeFailure: nodes that are up are silent at once: no heartbeat, no watch, connections reset (not with fidelity
+	//     "shared")
+	//   - InstancesVanish: the same, and the cloud no longer has their instances
+	//   - NodeShutdown: nodes that are up shut down in order, as a kubelet with shutdownGracePeriod: the node reports
+	//     Ready=False, its pods end with phase Failed, pods that still come are rejected; heartbeats go on. When all is
+	//     reported, or after 30 s, the node is silent and counted as failed
+	//   - SlowKubelet: nodes that are up and not slow are late by Delay: statuses, tokens and events begin that much
+	//     later, in their order; Lease renewals are Delay further apart, and are not missed by that
+	//   - KubeletUnreachable: the API of kubelets that are up and reached hangs; what they themselves send goes on
+	//   - NodeScaleUp: the nodes that Start left for later register, Spec.RegisterRate per second; those that cannot are
+	//     logged
+	//   - NodeRecovery: the others end. What slow nodes had put off still comes late. Nodes that are down come back as
+	//     restarted kubelets: each registers again, reports Ready and looks for its pods; those that cannot are logged
+	Kind string `json:"kind"`
+	// Fraction is that of all nodes that are there, over 0; rounded to whole nodes, and no more than may be hit.
+	Fraction float64 `json:"fraction,omitempty"`
+	// Delay of a SlowKubelet; 0 hits none.
+	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// Shutdown makes a fraction of all nodes, drawn from those that are up, shut down in order, as a kubelet with
-// shutdownGracePeriod: the node reports Ready=False, its pods end with phase Failed, pods that still come are
-// rejected; heartbeats go on. When all is reported, or after 30 s, the node is silent and counted as failed. It
-// returns their names, and does not wait.
-func (f *Fleet) Shutdown(fraction float64) []string {
-	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) }, (*kubelet).shutdown)
+// Begin begins a fault and returns the names of the nodes that it hits. It does not wait.
+func (f *Fleet) Begin(fault Fault) ([]string, error) { return f.chooser.begin(fault) }
+
+// Able returns the numbers of the nodes that a fault of a kind may hit now, in order.
+func (f *Fleet) Able(kind string) ([]int, error) {
+	var able []int
+	for _, k := range f.kubelets {
+		if k.able(kind) {
+			able = append(able, k.index)
+		}
+	}
+	return able, nil
 }
 
-// Slow makes a fraction of all nodes, drawn from those that are up and not slow, late by delay: statuses, tokens
-// and events begin that much later, in their order; Lease renewals are delay further apart, and are not missed by that.
-// It returns their names.
-func (f *Fleet) Slow(fraction float64, delay time.Duration) []string {
-	if delay <= 0 {
+func (k *kubelet) able(kind string) bool {
+	switch kind {
+	case control.SlowKubelet:
+		return k.is(up) && k.delay.Load() == 0
+	case control.KubeletUnreachable:
+		return k.is(up) && k.Unreachable() == nil
+	}
+	return k.is(up)
+}
+
+// Hit begins a fault of the nodes with these numbers, which Able returned; of all, if it is a NodeScaleUp or NodeRecovery.
+// Numbers of other processes' nodes are left out.
+func (f *Fleet) Hit(fault Fault, numbers []int) error {
+	switch fault.Kind {
+	case control.NodeRecovery:
+		f.recover()
+		return nil
+	case control.NodeScaleUp:
+		f.join()
 		return nil
 	}
-	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.delay.Load() == 0 }, func(k *kubelet) { k.slow(delay) })
-}
-
-// Isolate makes the API of a fraction of all kubelets, drawn from those that are up and reached, unreachable: what
-// connects to it hangs. Whatever they themselves send goes on. It returns their names.
-func (f *Fleet) Isolate(fraction float64) []string {
-	return f.strike(fraction, func(k *kubelet) bool { return k.is(up) && k.Unreachable() == nil }, func(k *kubelet) { k.isolate(true) })
-}
-
-// strike calls blow for a fraction of all nodes, drawn from those for which may is true.
-func (f *Fleet) strike(fraction float64, may func(*kubelet) bool, blow func(*kubelet)) []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	present := f.present()
-	whole := slices.DeleteFunc(slices.Clone(present), func(k *kubelet) bool { return !may(k) })
-	n := max(0, min(len(whole), int(fraction*float64(len(present))+0.5)))
-	f.rng.Shuffle(len(whole), func(i, j int) { whole[i], whole[j] = whole[j], whole[i] })
-	names := make([]string, 0, n)
-	for _, k := range whole[:n] {
-		blow(k)
-		names = append(names, k.name)
+	for _, n := range numbers {
+		k := f.byName[f.plan.nodeName(n)]
+		switch {
+		case k == nil:
+		case fault.Kind == control.NodeShutdown:
+			k.shutdown()
+		case fault.Kind == control.SlowKubelet:
+			k.slow(fault.Delay)
+		case fault.Kind == control.KubeletUnreachable:
+			k.isolate(true)
+		case fault.Kind == control.NodeFailure || fault.Kind == control.InstancesVanish:
+			k.fail()
+		default:
+			return fmt.Errorf("nodes have no fault %q", fault.Kind)
+		}
 	}
-	return names
+	return nil
 }
 
-// Recover ends what Fail, Vanish, Shutdown, Slow and Isolate began. What slow nodes had put off still comes late. The others come
-// back as restarted kubelets: each registers again, reports Ready and looks for its pods. It does not wait; nodes
-// that cannot register are logged.
-func (f *Fleet) Recover() error {
-	present := f.present()
-	if err := f.launch(present); err != nil {
-		return err
-	}
+// recover ends the faults of all nodes.
+func (f *Fleet) recover() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.generation++
 	generation := f.generation
 	var back sync.WaitGroup
-	for _, k := range present {
+	for _, k := range f.present() {
 		k.slow(0)
 		k.isolate(false)
 		if k.is(up) || k.is(joining) {
@@ -90,7 +118,6 @@ func (f *Fleet) Recover() error {
 		back.Wait()
 		f.relist()
 	})
-	return nil
 }
 
 func (k *kubelet) hasten() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ const sharedConnections = 8
 // Fleet is the simulated nodes of one run. Its methods may be called concurrently, Start once only.
 type Fleet struct {
 	plan     *plan
+	chooser  *chooser
 	ledger   *ledger
 	workers  *workers
 	ctx      context.Context
@@ -39,12 +41,10 @@ type Fleet struct {
 
 	listFirst    atomic.Bool // the server has no WatchList
 	registered   atomic.Int64
-	starts       atomic.Int64 // of kubelets
 	unmounted    atomic.Int64 // pods
 	readySeconds atomic.Int64 // nanoseconds
 
 	mu         sync.Mutex
-	rng        *rand.Rand // draws which nodes fail
 	generation uint64
 	shared     *watcher // of pods, with fidelity "shared"
 }
@@ -56,9 +56,9 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		plan: p, workers: newWorkers(), origin: p.clock.Now(), byName: make(map[string]*kubelet, p.Spec.Count),
-		rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11)),
+		plan: p, workers: newWorkers(), origin: p.clock.Now(), byName: make(map[string]*kubelet, p.Part.Part(p.Spec.Count)),
 	}
+	f.chooser = newChooser(p, []Part{f}, func(i int) netip.Addr { return f.kubelets[i].hostIP })
 	if f.ledger, err = newLedger(p.Registerer, p.Spec.LeaseRenew.D()); err != nil {
 		return nil, err
 	}
@@ -67,12 +67,13 @@ func New(cfg Config) (*Fleet, error) {
 	roots := &apiclient.Roots{}
 	if !p.own() {
 		identity := func(ctx context.Context) (*rest.Config, error) { return p.Identities.For(ctx, p.nodeName(0)) }
-		for range min(sharedConnections, p.Spec.Count) {
+		for range min(sharedConnections, p.Part.Part(p.Spec.Count)) {
 			f.links = append(f.links, &link{identity: identity, userAgent: p.userAgent(), roots: roots, ledger: f.ledger})
 		}
 	}
 	proxies := &once{make: p.Identities.ForProxies}
-	for i := range p.Spec.Count {
+	for n := range p.Part.Part(p.Spec.Count) {
+		i := p.Part.Number(n)
 		name := p.nodeName(i)
 		if p.own() {
 			f.links = append(f.links, &link{
@@ -80,11 +81,11 @@ func New(cfg Config) (*Fleet, error) {
 				userAgent: p.userAgent(), roots: roots, ledger: f.ledger,
 			})
 		}
-		k := newKubelet(f, i, f.links[i%len(f.links)])
+		k := newKubelet(f, i, f.links[n%len(f.links)])
 		if p.Spec.KubeProxy {
 			k.proxy = &link{identity: proxies.get, userAgent: p.userAgent(), roots: roots, ledger: f.ledger}
 		}
-		if i >= p.Spec.Count-p.Spec.Later {
+		if i >= p.early() {
 			k.state = absent
 		}
 		f.kubelets = append(f.kubelets, k)
@@ -98,10 +99,11 @@ func New(cfg Config) (*Fleet, error) {
 const pollEvery = 5 * time.Millisecond
 
 // Start registers the nodes but for Spec.Later of them, Spec.RegisterRate per second, and returns when they are
-// acknowledged as Ready, with the first error that would not go away, or when ctx ends. After an error Stop is still
-// to be called.
+// acknowledged as Ready, with the first error that would not go away, or when ctx ends. Of a Part each registers when it
+// would among all. After an error Stop is still to be called.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
+	f.origin = begin
 	var err error
 	if f.poller, err = h2conn.NewPoller(pollEvery); err != nil {
 		return err
@@ -117,12 +119,14 @@ func (f *Fleet) Start(ctx context.Context) error {
 	if !f.plan.own() {
 		f.startShared()
 	}
-	now := f.kubelets[:len(f.kubelets)-f.plan.Spec.Later]
-	if err := f.launch(now); err != nil {
-		return err
+	now := f.present()
+	if f.plan.Part.Whole() { // else who divides the nodes does it
+		if err := f.chooser.launch(0, f.plan.early()); err != nil {
+			return err
+		}
 	}
 	done := make(chan error, len(now))
-	pace := f.register(now, func(_ *kubelet, err error) { done <- err })
+	pace := f.register(now, 0, func(_ *kubelet, err error) { done <- err })
 	defer pace.cancel() // cancel registrations not yet started
 	for range now {
 		select {
@@ -139,13 +143,13 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register runs kubelets, Spec.RegisterRate per second, and calls done when each is Ready or will not be. Cancelling
-// pace keeps those from registering that have not begun.
-func (f *Fleet) register(kubelets []*kubelet, done func(*kubelet, error)) (pace *life) {
+// register runs kubelets, Spec.RegisterRate per second of all from number first on, and calls done when each is Ready or
+// will not be. Cancelling pace keeps those from registering that have not begun.
+func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
-	for i, k := range kubelets {
-		pace.after(time.Duration(i)*gap, func() {
+	for _, k := range kubelets {
+		pace.after(time.Duration(k.index-first)*gap, func() {
 			err := k.run(k.wake(f.ctx, 0))
 			if err == nil {
 				f.registered.Add(1)
@@ -246,6 +250,13 @@ func (f *Fleet) Results() result.Nodes {
 	r.Count, r.Fidelity = len(f.kubelets), f.plan.Spec.Fidelity
 	r.ReadySeconds = time.Duration(f.readySeconds.Load()).Seconds()
 	return r
+}
+
+// Tally returns what the nodes did so far, to be added to other parts'.
+func (f *Fleet) Tally() Tally {
+	t := Tally{Sums: f.Results(), Heartbeat: f.ledger.heartbeat.Counts()}
+	t.Sums.Heartbeat = result.Latency{}
+	return t
 }
 
 // Names of all nodes, in order, but for those left for later.

@@ -40,7 +40,7 @@ type kubelet struct {
 	link   *link
 	proxy  *link        // of its kube-proxy; nil without one
 	delay  atomic.Int64 // of all writes, on purpose; nanoseconds
-	start  int64        // its number among those of all kubelets
+	lives  int          // so far
 
 	mu        sync.Mutex
 	life      *life // nil before the first

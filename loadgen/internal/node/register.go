@@ -74,12 +74,12 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 		close(done)
 		return done
 	}
-	k.start = k.fleet.starts.Add(1)
+	k.lives++
 	k.announceNode(life, corev1.EventTypeNormal, "Starting", "Starting kubelet.", 1)
 	if k.proxy != nil {
 		k.announce(life, k.proxy, "kube-proxy", corev1.EventTypeNormal, "Starting", "", 1)
 	}
-	if k.start%informedEvery != 0 {
+	if k.order()%informedEvery != 0 {
 		k.announceNode(life, corev1.EventTypeWarning, "InvalidDiskCapacity", "invalid capacity 0 on image filesystem", 1)
 	}
 	k.look(life, "csinodes", csiNodes+"/"+k.name)
@@ -95,6 +95,9 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
+// order is the number of the kubelet's start among those of all kubelets, which start one after another, again and again.
+func (k *kubelet) order() int { return k.index + k.lives }
+
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
 
 // register makes the Node, its Lease and CSINode, reports Ready, publishes devices, starts the heartbeats and opens the
@@ -106,7 +109,7 @@ func (k *kubelet) register(life *life, wiped <-chan struct{}) error {
 	}
 	if k.plan.everyRequest() {
 		k.look(life, "nodes", nodes+"/"+k.name)
-		if k.start%lateEvery == 0 {
+		if k.order()%lateEvery == 0 {
 			k.look(life, "nodes", nodes+"/"+k.name)
 		}
 		body, err := k.readyPatch(life.clock.Now(), notReady("simulated kubelet is starting"))

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -97,6 +98,17 @@ func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, e
 	c := rest.CopyConfig(s.base)
 	c.WrapTransport = t.value.Wrap
 	return c, nil
+}
+
+// Token returns the newest token of a node, or of the kube-proxies, for which node is empty; "" if it has none.
+func (s *ServiceAccounts) Token(node string) string {
+	s.mu.Lock()
+	t := s.tokens[cmp.Or(node, proxyAccount)]
+	s.mu.Unlock()
+	if t == nil {
+		return ""
+	}
+	return t.value.Get()
 }
 
 // ForProxies makes the ServiceAccount kube-proxy.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/stubapi"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -50,6 +51,8 @@ type stub struct {
 	t      testing.TB
 	server *httptest.Server
 	ca     control.KeyPair
+	// traffic of its connections.
+	traffic stubapi.Traffic
 
 	mu       sync.Mutex
 	version  int
@@ -82,6 +85,7 @@ func newStub(t testing.TB) *stub {
 	}
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
+	s.server.Listener = s.traffic.Count(s.server.Listener)
 	s.server.Config.ConnState = func(c net.Conn, state http.ConnState) {
 		s.update(func() {
 			if state == http.StateClosed {

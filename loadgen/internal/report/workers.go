@@ -12,14 +12,14 @@ import (
 func workersTable(all []result.Worker) tableView {
 	t := tableView{
 		Caption: "Workers",
-		Head: heads("Worker", "Process", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU", ">Memory, peak", ">Descriptors, peak", ">Timer lag p99",
+		Head: heads("Worker", "Process", ">Nodes", ">Sent", ">Watches", ">Delivered", ">Lag p99", ">CPU", ">Memory, peak", ">Descriptors, peak", ">Timer lag p99",
 			">Clock", "Lost"),
-		Note: "Each worker has its share of the arrivals and watches. Lag is from the intended start of a request until it was taken up, of the worst load. Clock is how far it was from the coordinator's, and by how much that may be wrong.",
+		Note: "Each worker has its share of the nodes, arrivals and watches. Lag is from the intended start of a request until it was taken up, of the worst load. Clock is how far it was from the coordinator's, and by how much that may be wrong.",
 	}
 	for _, w := range all {
 		g := w.Generator
 		clock := fmt.Sprintf("%.2f ± %.2f ms", w.ClockOffset*1000, w.ClockUncertainty*1000)
-		t.add(chart.Count(w.Index), chart.Clean(w.Name), chart.Count(w.Sent), chart.Count(w.Watches), chart.Count(w.Delivered),
+		t.add(chart.Count(w.Index), chart.Clean(w.Name), chart.Count(w.Nodes), chart.Count(w.Sent), chart.Count(w.Watches), chart.Count(w.Delivered),
 			chart.Format(scenario.Seconds, w.LagP99), chart.Format(scenario.Seconds, g.CPUSeconds), chart.Format(scenario.Size, float64(g.MaxRSSBytes)),
 			chart.Count(g.MaxDescriptors), chart.Format(scenario.Seconds, g.SchedulingLag.P99), clock, chart.Clean(w.Lost))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -79,7 +80,7 @@ const (
 
 func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 	need := baseDescriptors
-	if s.Nodes.Fidelity != node.Shared {
+	if s.Nodes.Fidelity != node.Shared && !(divided && workers.WholeNodes(s) == "") {
 		need += s.Nodes.Count
 		if s.Nodes.KubeProxy {
 			need += s.Nodes.Count
@@ -102,7 +103,7 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 // CheckDescriptors raises the soft limit to the hard one and refuses a
 // scenario that needs more. The Go runtime already raises it at start; a
 // process started by another may have a lower one. divided: workers have the
-// connections of the loads that they divide.
+// connections of the loads and nodes that they divide.
 func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {

@@ -91,7 +91,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 // addNodes gives a run simulated nodes that are not registered.
 func addNodes(t *testing.T, r *run) {
 	t.Helper()
-	n, err := newNodes(node.Config{Spec: r.o.Scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1})
+	n, err := newNodes(node.Config{Spec: r.o.Scenario.Nodes, Identities: node.NewShared(nowhere()), NamePrefix: "n-", Seed: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

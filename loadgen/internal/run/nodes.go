@@ -9,6 +9,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -17,24 +18,54 @@ import (
 // nodes are the simulated nodes of a run. Without any their methods do nothing.
 type nodes struct {
 	spec  scenario.Nodes
-	fleet *node.Fleet // nil: the scenario has no nodes
+	fleet nodeFleet // nil: the scenario has no nodes
 	// stalled is for how long the generator was stalled while they registered.
 	stalled time.Duration
 }
 
-func newNodes(c node.Config) (*nodes, error) {
-	n := &nodes{spec: c.Spec}
-	if c.Spec.Count == 0 {
-		return n, nil
+// nodeFleet is the nodes, in this process or divided among workers.
+type nodeFleet interface {
+	// Start returns when all are acknowledged as Ready.
+	Start(ctx context.Context) error
+	// Begin begins a fault and returns the names of the nodes that it hits.
+	Begin(f node.Fault) ([]string, error)
+	// Names of all nodes that are there.
+	Names() []string
+	Live() node.Live
+	Results() result.Nodes
+	// Stop returns when the nodes have ended, or ctx has.
+	Stop(ctx context.Context)
+}
+
+// newNodes makes the nodes, divided among the workers where divided has some.
+func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
+	n = &nodes{spec: c.Spec}
+	switch {
+	case c.Spec.Count == 0:
+	case divided != nil:
+		n.fleet, err = divided.DivideNodes(c)
+	default:
+		n.fleet, err = node.New(c)
 	}
-	var err error
-	n.fleet, err = node.New(c)
 	return n, exitcode.EnvironmentError(err)
 }
 
-func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console) node.Config {
+// nodeWorkers are the workers that divide the nodes of the scenario; nil: the nodes are simulated here.
+func (r *run) nodeWorkers() *workers.Fleet {
+	if r.fleet == nil {
+		return nil
+	}
+	if why := workers.WholeNodes(r.o.Scenario); why != "" {
+		r.step("the nodes are simulated in the coordinator: %s", why)
+		return nil
+	}
+	return r.fleet
+}
+
+// nodeConfig configures the nodes. Those that workers divide serve no kubelet API.
+func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console, divided bool) node.Config {
 	var api *node.API
-	if s.Nodes.Count > 0 {
+	if s.Nodes.Count > 0 && !divided {
 		var err error
 		if api, err = t.KubeletAPI(ctx); err != nil {
 			c.step("the nodes serve no kubelet API: %v", err)
@@ -101,47 +132,46 @@ func (n *nodes) live() (count, ready int) {
 func (n *nodes) addTo(m *result.Measurements) {
 	if n.fleet != nil {
 		seen := n.fleet.Results()
-		seen.ReadyStalledSeconds = n.stalled.Seconds()
+		seen.ReadyStalledSeconds = max(seen.ReadyStalledSeconds, n.stalled.Seconds())
 		m.Nodes = &seen
 	}
 }
 
 // beginFault begins a fault and returns the names of the nodes that are hit.
-func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (names []string, err error) {
+func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) ([]string, error) {
 	at := time.Now()
-	var does string
-	switch f.Kind {
-	case control.InstancesVanish:
-		names, err = n.fleet.Vanish(f.Fraction)
-		does = "vanish, and their instances"
-	case control.NodeScaleUp:
-		names, err = n.fleet.Join()
-		does = "are added"
-	case control.NodeFailure:
-		names, does = n.fleet.Fail(f.Fraction), "stop"
-	case control.NodeShutdown:
-		names, does = n.fleet.Shutdown(f.Fraction), "shut down in order"
-	case control.SlowKubelet:
-		names, does = n.fleet.Slow(f.Fraction, f.Delay.D()), "write late by "+f.Delay.String()
-	case control.KubeletUnreachable:
-		names, does = n.fleet.Isolate(f.Fraction), "are not reached by the API server"
-	case control.NodeRecovery:
-		if err := n.fleet.Recover(); err != nil {
-			return nil, err
-		}
+	names, err := n.fleet.Begin(node.Fault{Kind: f.Kind, Fraction: f.Fraction, Delay: f.Delay.D()})
+	if err != nil {
+		return nil, err
+	}
+	if f.Kind == control.NodeRecovery {
 		w.NodesRecovered()
 		j.event(at, result.EventNodeFault, f.Kind, "all nodes come back")
 		j.step("all nodes come back")
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	if f.StopsNodes() {
 		w.NodesFailed(at, names)
 	}
-	detail := fmt.Sprintf("%d of %d nodes %s", len(names), n.spec.Count, does)
+	detail := fmt.Sprintf("%d of %d nodes %s", len(names), n.spec.Count, faultText(f))
 	j.event(at, result.EventNodeFault, f.Kind, detail)
 	j.step("fault: %s", detail)
 	return names, nil
+}
+
+// faultText says what the nodes do that a fault hits.
+func faultText(f *scenario.Fault) string {
+	switch f.Kind {
+	case control.InstancesVanish:
+		return "vanish, and their instances"
+	case control.NodeScaleUp:
+		return "are added"
+	case control.NodeShutdown:
+		return "shut down in order"
+	case control.SlowKubelet:
+		return "write late by " + f.Delay.String()
+	case control.KubeletUnreachable:
+		return "are not reached by the API server"
+	}
+	return "stop"
 }

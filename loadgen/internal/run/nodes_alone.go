@@ -79,7 +79,7 @@ func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, s
 	if _, err := t.setup(watched, c, started); err != nil {
 		return seen, t.firstCause(ctx, causeOf(watched, err))
 	}
-	n, err := newNodes(nodeConfig(watched, t, s, c))
+	n, err := newNodes(nodeConfig(watched, t, s, c, false), nil)
 	if err != nil {
 		return seen, err
 	}

@@ -9,8 +9,8 @@
 //	self meter   the generator's own cost
 //	workload     the run's workloads, and the tracker of pods
 //	follower     watches of what conditions and transitions are about
-//	nodes        simulated, registered before the first phase
-//	workers      joined, where several generators divide the loads
+//	nodes        simulated here or by the workers, registered before the first phase
+//	workers      joined, where several generators divide the loads and nodes
 //	loads        of the background and of each phase
 //	phases       in the order of the scenario, with their faults
 //	teardown     the scenario's actions after them
@@ -258,9 +258,10 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.follow, err = newFollower(t.Target, s, r.self.Stalls()); err != nil {
 		return err
 	}
-	config := nodeConfig(ctx, t, s, r.console)
+	divided := r.nodeWorkers()
+	config := nodeConfig(ctx, t, s, r.console, divided != nil)
 	config.Registerer, config.Samples, config.Use = registry, r.samples, r.workload.Use
-	if r.nodes, err = newNodes(config); err != nil {
+	if r.nodes, err = newNodes(config, divided); err != nil {
 		return err
 	}
 	if r.custom, err = newCustom(ctx, r.o, t.Target); err != nil {

@@ -3,12 +3,13 @@ package workers
 import (
 	"fmt"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Check refuses a number of workers that the scenario's loads cannot be divided among. Errors name the load.
+// Check refuses a number of workers that the scenario's loads and nodes cannot be divided among. Errors name the load.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -27,11 +28,47 @@ func Check(o Options, s *scenario.Scenario) error {
 				"load %s has %d %s, too few for %d workers", l.Name, most, of, o.Count))
 		}
 	}
-	if divided == 0 {
+	if divided > 0 {
+		return nil
+	}
+	switch whole := WholeNodes(s); {
+	case s.Nodes.Count == 0 || whole != "":
+		if whole != "" {
+			whole = "; its nodes stay in one process: " + whole
+		}
 		return exitcode.UsageError(s.Errorf("phases", "run it without --workers",
-			"scenario %s has no load that workers can divide (loads of kinds history, replay and custom, actions and nodes stay in one process)", s.Name))
+			"scenario %s has no load and no nodes that workers can divide (loads of kinds history, replay and custom, and actions stay in one process)%s", s.Name, whole))
+	case o.Count > s.Nodes.Count:
+		return exitcode.UsageError(s.Errorf("nodes.count", fmt.Sprintf("at most --workers %d", s.Nodes.Count),
+			"%d nodes are too few for %d workers, and the scenario has no load that workers divide", s.Nodes.Count, o.Count))
 	}
 	return nil
+}
+
+// WholeNodes says why the scenario's nodes stay in the coordinator; "": workers divide them, or there are none. A node's
+// kubelet API is found by its address and port on one machine: nodes whose API the scenario needs are not divided.
+func WholeNodes(s *scenario.Scenario) string {
+	if s.Nodes.Count == 0 {
+		return ""
+	}
+	const needs = " needs the API of their kubelets"
+	switch {
+	case s.Nodes.KubeletAddress != "":
+		return "nodes.kubeletAddress" + needs
+	case s.ControlPlane.MetricsServer.Replicas > 0:
+		return "controlPlane.metricsServer" + needs
+	}
+	for _, l := range s.Loads() {
+		if l.Kind == "streams" {
+			return "load " + l.Name + " (streams)" + needs
+		}
+	}
+	for _, f := range s.Faults() {
+		if f.Kind == control.KubeletUnreachable {
+			return "fault " + f.Kind + needs
+		}
+	}
+	return ""
 }
 
 // Whole names the loads that workers do not divide: they run in the coordinator.

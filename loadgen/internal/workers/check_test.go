@@ -19,7 +19,7 @@ func TestCheckRefusesTooManyWorkers(t *testing.T) {
 		"few watches":       {4, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, "load crowd has 3 watches (count), too few for 4 workers"},
 		"few slots":         {4, `{kind: requests, name: r, verb: get, rate: 5/s, maxInFlight: 2}`, "load r has 2 requests in flight (maxInFlight)"},
 		"few objects":       {4, `{kind: requests, name: r, verb: update, rate: 5/s, objects: 3}`, "load r has 3 objects (objects)"},
-		"nothing to divide": {2, `{kind: history, rate: 5/s}`, "has no load that workers can divide"},
+		"nothing to divide": {2, `{kind: history, rate: 5/s}`, "has no load and no nodes that workers can divide"},
 		"enough":            {3, `{kind: watches, name: crowd, count: 3, rate: 5/s}`, ""},
 		"reads of few":      {4, `{kind: requests, verb: get, rate: 5/s, objects: 1}`, ""},
 	} {

@@ -1,11 +1,13 @@
-// Package workers divides the loads of one run among several generators. The coordinator, package run, keeps all else:
-// the run directory, objects, identities, scrapes, actions, faults, simulated nodes, and the loads that cannot be
-// divided (kind.Divides).
+// Package workers divides the loads and the simulated nodes of one run among several generators. The coordinator, package
+// run, keeps all else: the run directory, objects, identities, scrapes, actions, the choice of faults, the loads that cannot
+// be divided (kind.Divides), and nodes whose kubelet API the scenario needs (WholeNodes).
 //
 // # Flow of data
 //
 //	coordinator: scenario, target, share k of N -> worker: kind.Make of the share; prepare, run at a time, stop, settle, finish
 //	worker: slots of 100 ms, acknowledged writes, metrics, counts of histograms -> coordinator: merged, as one generator's
+//	worker: asks for a node's credentials -> coordinator: signs, or has the API server sign
+//	coordinator: asks all which nodes a fault may hit, draws by the seed -> worker: hits its own
 //
 // # Connection
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -117,6 +118,7 @@ type Fleet struct {
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
+	nodes    *node.Config // that workers divide; nil: they do not
 }
 
 // Open listens for workers of a build. It returns nil if there are to be none.
@@ -298,7 +300,7 @@ func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 // lead is how far in the future loads begin: workers must have been told by then.
 const lead = 250 * time.Millisecond
 
-// answerWithin bounds the answers at the begin of a phase.
+// answerWithin bounds the answers at the begin of a phase or fault.
 const answerWithin = 30 * time.Second
 
 // startTime is when loads begin that start now: those of one phase at the same time.
@@ -317,8 +319,7 @@ func (f *Fleet) BeginPhase(name string, at time.Time) {
 		return
 	}
 	err := f.each(func(m *member) error {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), answerWithin,
-			&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
+		ctx, cancel := m.bounded()
 		defer cancel()
 		if _, err := m.call(ctx, call{Verb: verbPhase, Name: name, At: at}); err != nil {
 			return err

@@ -117,7 +117,7 @@ func (f *Fleet) fail(err error) {
 	}
 }
 
-// Join waits until all workers are there, gives them their shares of the scenario's loads, and compares clocks.
+// Join waits until all workers are there, gives them their shares of the scenario's loads and nodes, and compares clocks.
 func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
 	if f == nil {
 		return nil
@@ -133,7 +133,7 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 	if err != nil {
 		return err
 	}
-	w := welcome{Scenario: text, Files: s.Bundle(), Target: to}
+	w := welcome{Scenario: text, Files: s.Bundle(), Target: to, Nodes: f.nodesSetup()}
 	t.Samples.Merge(len(f.members))
 	f.mu.Lock()
 	f.scenario, f.samples = s, t.Samples
@@ -155,6 +155,7 @@ func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, i
 		return exitcode.EnvironmentError(err)
 	}
 	f.serving.Go(func() { f.renewToken(t) })
+	f.serving.Go(f.renewNodeTokens)
 	f.step("%d workers joined; their clocks are known to %v", len(f.members), f.uncertainty().Round(time.Microsecond))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
 const (
@@ -43,6 +44,8 @@ type member struct {
 	out   chan message
 	gone  chan struct{} // closed when it is lost or has left
 	once  sync.Once
+	ctx   context.Context // ends then too
+	end   context.CancelFunc
 
 	mu      sync.Mutex
 	lost    *LostError // nil: it is there, or has left in order
@@ -50,16 +53,20 @@ type member struct {
 	next    int64
 	clock   clock
 	live    map[string]load.Live
+	nodes   node.Live
+	tokens  map[string]string // of nodes, that it was given last
 	results results
 	metrics [][]byte
 	ready   chan reply // the reply to the welcome
 }
 
 func newMember(f *Fleet, l *link, h hello) *member {
-	return &member{
+	m := &member{
 		fleet: f, index: h.Index, name: h.Name, link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
-		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1),
+		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1), tokens: map[string]string{},
 	}
+	m.ctx, m.end = context.WithCancel(context.Background())
+	return m
 }
 
 // serve receives until the worker is gone.
@@ -135,6 +142,7 @@ func (m *member) leave() { m.once.Do(m.close) }
 
 func (m *member) close() {
 	close(m.gone)
+	m.end()
 	_ = m.link.conn.Close() // it may be closed
 	if r := m.fleet.recorder(); r != nil {
 		if err := r.End(m.index); err != nil {
@@ -167,6 +175,14 @@ func (m *member) take(got message, at time.Time) {
 		m.mu.Lock()
 		m.live = got.Live
 		m.mu.Unlock()
+	case got.Nodes != nil:
+		m.mu.Lock()
+		m.nodes = *got.Nodes
+		m.mu.Unlock()
+	case got.Step != "":
+		m.fleet.step("worker %d (%s): %s", m.index, m.name, got.Step)
+	case got.Ask != nil:
+		m.fleet.serving.Go(func() { m.give(*got.Ask) })
 	case got.Opened != "":
 		if r := m.fleet.remote(got.Opened); r != nil {
 			r.opened(m.index)
@@ -190,6 +206,10 @@ func (m *member) takeReply(r reply) {
 		case m.ready <- r:
 		default:
 		}
+		return
+	}
+	if err := r.Results.checkTally(); err != nil {
+		m.lose("has failed: the renewals of its nodes: " + err.Error())
 		return
 	}
 	m.mu.Lock()
@@ -229,7 +249,13 @@ func (m *member) call(ctx context.Context, c call) (reply, error) {
 	}
 }
 
-// welcome gives the worker its share and waits until it has made its loads.
+// bounded is a context for a call that is answered at once. It ends with a worker that is lost as its cause.
+func (m *member) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.Background(), answerWithin,
+		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
+}
+
+// welcome gives the worker its share and waits until it has made it.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {

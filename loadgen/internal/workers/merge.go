@@ -108,6 +108,9 @@ func (m *member) summary(r results) result.Worker {
 	if m.lost != nil {
 		w.Lost = m.lost.Why
 	}
+	if r.Nodes != nil {
+		w.Nodes = int64(r.Nodes.Sums.Count)
+	}
 	for _, parts := range r.Loads {
 		for i, p := range parts {
 			for _, q := range p.Requests {

@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // protocolVersion is raised with every change of the messages.
-const protocolVersion = 1
+const protocolVersion = 2
 
 const (
 	// largestHello bounds what is read from a peer that has not shown the token.
@@ -37,13 +38,19 @@ type message struct {
 	Clock   *clock   `json:"clock,omitempty"`
 	Token   string   `json:"token,omitempty"` // of the load's identity, renewed
 	Call    *call    `json:"call,omitempty"`
-	Reply   *reply   `json:"reply,omitempty"` // with ID 0: the worker has made its loads, or why not
+	Reply   *reply   `json:"reply,omitempty"` // with ID 0: the worker has made its share, or why not
 
 	Slot   *samples.Slot        `json:"slot,omitempty"`
 	Live   map[string]load.Live `json:"live,omitempty"`   // of loads, once a second
 	Opened string               `json:"opened,omitempty"` // a load whose watches are all open
 	Over   string               `json:"over,omitempty"`   // a load without further arrivals
 	Acks   []load.Ack           `json:"acks,omitempty"`   // by the coordinator's clock
+
+	Nodes      *node.Live        `json:"nodes,omitempty"`      // of the worker's nodes, once a second
+	Step       string            `json:"step,omitempty"`       // a line for the user
+	Ask        *ask              `json:"ask,omitempty"`        // for the credentials of a node
+	Given      *given            `json:"given,omitempty"`      // the answer
+	NodeTokens map[string]string `json:"nodeTokens,omitempty"` // renewed, by node
 }
 
 // hello is a worker's first message.
@@ -61,6 +68,7 @@ type welcome struct {
 	Scenario []byte            `json:"scenario"`
 	Files    map[string][]byte `json:"files,omitempty"` // that the scenario names
 	Target   target            `json:"target"`
+	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil: the workers do not divide them
 }
 
 // clock compares a worker's clock with the coordinator's.
@@ -76,6 +84,9 @@ type call struct {
 	Load string    `json:"load,omitempty"`
 	Name string    `json:"name,omitempty"` // of a phase
 	At   time.Time `json:"at,omitzero"`    // by the coordinator's clock
+
+	Fault   *node.Fault `json:"fault,omitempty"`
+	Numbers []int       `json:"numbers,omitempty"` // of nodes
 }
 
 // The verbs of calls.
@@ -89,6 +100,11 @@ const (
 	verbMetrics = "metrics" // of the loads
 	verbResults = "results" // so far
 	verbEnd     = "end"     // the worker; the reply has the last results
+
+	verbNodesStart = "nodes-start" // register its nodes, from At on; the reply comes when they are Ready
+	verbNodesAble  = "nodes-able"  // the numbers of its nodes that Fault may hit
+	verbNodesHit   = "nodes-hit"   // begin Fault of the nodes of Numbers
+	verbNodesStop  = "nodes-stop"
 )
 
 // reply is the answer to a call.
@@ -99,6 +115,7 @@ type reply struct {
 	Time    time.Time `json:"time,omitzero"`
 	Results *results  `json:"results,omitempty"`
 	Metrics [][]byte  `json:"metrics,omitempty"` // families in protobuf
+	Numbers []int     `json:"numbers,omitempty"` // of nodes
 
 	at time.Time // when it was received
 }
@@ -109,6 +126,7 @@ type results struct {
 	Generator result.Generator       `json:"generator"`
 	// Saturated: bounds that the worker passed, by phase; "": outside of any
 	Saturated map[string][]string `json:"saturated,omitempty"`
+	Nodes     *node.Tally         `json:"nodes,omitempty"` // nil: it has none
 }
 
 // link sends and receives messages.

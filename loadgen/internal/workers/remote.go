@@ -3,7 +3,6 @@ package workers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -106,7 +105,7 @@ func (r *remote) Run(ctx context.Context) error {
 	err := r.fleet.each(func(m *member) error {
 		answer, err := m.call(context.Background(), call{Verb: verbRun, Load: r.name, At: at})
 		if answer.Late {
-			m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
+			m.late(answer)
 			err = m.whyGone()
 		}
 		if err != nil {

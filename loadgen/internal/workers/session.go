@@ -29,7 +29,8 @@ type session struct {
 	token    apiclient.Token
 	loads    map[string]load.Load
 	order    []string
-	registry *prometheus.Registry // of the loads
+	nodes    *nodesShare          // nil: it has none
+	registry *prometheus.Registry // of the loads and nodes
 	self     *generator.SelfMeter
 	samples  *samples.Recorder
 	beside   sync.WaitGroup
@@ -46,7 +47,7 @@ type session struct {
 // learner is a load that takes in the writes of other workers.
 type learner interface{ Learn(load.Ack) }
 
-// newSession makes the worker's share of the loads. It sends nothing to the target yet.
+// newSession makes the worker's share of the loads and nodes. It sends nothing to the target yet.
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
@@ -61,8 +62,9 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	}
 	s.samples = samples.Sending(func(slot samples.Slot) error { return l.send(message{Slot: &slot}) }, s.coordinatorNow)
 	t := in.Target
+	config := t.config(&s.token)
 	made, err := kind.MakeSome(told, load.Target{
-		Config: t.config(&s.token), Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
+		Config: config, Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
 		Tolerations: t.Tolerations, Seed: t.Seed, Registerer: s.registry, Samples: s.samples, Stalls: s.self.Stalls(),
 		Share: in.Share, Acknowledged: s.acknowledged,
 	}, "", kind.Divides)
@@ -74,6 +76,9 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 			s.loads[at.Name] = made[i]
 			s.order = append(s.order, at.Name)
 		}
+	}
+	if s.nodes, err = s.newNodes(in, told, config); err != nil {
+		return nil, err
 	}
 	s.self.Backlog(func() (sum int64) {
 		for _, l := range s.loads {
@@ -149,6 +154,7 @@ func (s *session) learn(acks []load.Ack) {
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
+	defer s.nodes.stop(context.Background())
 	defer cancel()
 	s.beside.Go(func() { _ = s.self.Run(ctx) })
 	recording, stopRecording := context.WithCancel(ctx)
@@ -184,6 +190,10 @@ func (s *session) run(parent context.Context) error {
 			s.token.Set(m.Token)
 		case m.Acks != nil:
 			s.learn(m.Acks)
+		case m.Given != nil && s.nodes != nil && s.nodes.asked != nil:
+			s.nodes.asked.take(*m.Given)
+		case m.NodeTokens != nil && s.nodes != nil && s.nodes.asked != nil:
+			s.nodes.asked.renew(m.NodeTokens)
 		case m.Call != nil && m.Call.Verb == verbEnd:
 			stopRecording()
 			recorder.Wait()
@@ -217,7 +227,11 @@ func (s *session) sendLive() error {
 	for name, l := range s.loads {
 		live[name] = l.Live()
 	}
-	return s.link.send(message{Live: live})
+	if err := s.link.send(message{Live: live}); err != nil || s.nodes == nil {
+		return err
+	}
+	nodes := s.nodes.fleet.Live()
+	return s.link.send(message{Nodes: &nodes})
 }
 
 // obey does what a call asks. What may take time is done beside.
@@ -253,6 +267,8 @@ func (s *session) obey(ctx context.Context, c call) {
 			return
 		}
 		s.obeyLoad(ctx, l, c, beside)
+	case verbNodesStart, verbNodesAble, verbNodesHit, verbNodesStop:
+		s.obeyNodes(ctx, c, beside)
 	default:
 		beside(func() reply { return reply{Error: "it does not know the call " + c.Verb} })
 	}
@@ -265,11 +281,9 @@ func (s *session) obeyLoad(ctx context.Context, l load.Load, c call, beside func
 	case verbSettle:
 		beside(func() reply { l.Settle(ctx); return reply{} })
 	case verbRun:
-		at := s.clock.Load().here(c.At)
-		if late := s.now().Sub(at); late > 0 {
-			beside(func() reply {
-				return reply{Late: true, Error: fmt.Sprintf("it was told of the start of load %s %v after it", c.Load, late.Round(time.Millisecond))}
-			})
+		start, late := s.startsAt(c, "load "+c.Load)
+		if late != nil {
+			beside(func() reply { return *late })
 			return
 		}
 		running, stop := context.WithCancel(ctx)
@@ -278,8 +292,6 @@ func (s *session) obeyLoad(ctx context.Context, l load.Load, c call, beside func
 		s.mu.Unlock()
 		beside(func() reply {
 			defer stop()
-			// A test's clock is not the machine's.
-			start := time.Now().Add(at.Sub(s.now().Round(0)))
 			if !apiclient.Pause(running, time.Until(start)) {
 				return reply{}
 			}
@@ -330,6 +342,7 @@ func (s *session) results() results {
 			r.Loads[name] = d.Parts()
 		}
 	}
+	r.Nodes = s.nodes.tally()
 	r.Generator = s.self.Results()
 	r.Saturated[""] = r.Generator.Saturated
 	for _, p := range m.Phases {

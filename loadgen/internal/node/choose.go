@@ -1,0 +1,117 @@
+package node
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+)
+
+// chooser draws the nodes that faults hit from all nodes, by the seed: the same nodes in whichever processes they are.
+type chooser struct {
+	plan  *plan
+	parts []Part
+	// address is that of node i.
+	address func(i int) netip.Addr
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	scaled bool // the nodes that Start left for later were added
+}
+
+func newChooser(p *plan, parts []Part, address func(i int) netip.Addr) *chooser {
+	return &chooser{plan: p, parts: parts, address: address, rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11))}
+}
+
+// early is how many nodes Start registers: those with the lowest numbers.
+func (p *plan) early() int { return p.Spec.Count - p.Spec.Later }
+
+// count is how many nodes there are. The caller holds mu.
+func (c *chooser) count() int {
+	if c.scaled {
+		return c.plan.Spec.Count
+	}
+	return c.plan.early()
+}
+
+// names are those of nodes first to last-1.
+func (c *chooser) names(first, last int) []string {
+	var names []string
+	for i := first; i < last; i++ {
+		names = append(names, c.plan.nodeName(i))
+	}
+	return names
+}
+
+func (c *chooser) begin(fault Fault) ([]string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch fault.Kind {
+	case control.NodeRecovery:
+		if err := c.launch(0, c.count()); err != nil {
+			return nil, err
+		}
+		return nil, c.hit(fault, nil)
+	case control.NodeScaleUp:
+		first, last := c.count(), c.plan.Spec.Count
+		if err := c.launch(first, last); err != nil {
+			return nil, err
+		}
+		c.scaled = true
+		return c.names(first, last), c.hit(fault, nil)
+	case control.SlowKubelet:
+		if fault.Delay <= 0 {
+			return nil, nil
+		}
+	}
+	able, err := c.able(fault.Kind)
+	if err != nil {
+		return nil, err
+	}
+	n := max(0, min(len(able), int(fault.Fraction*float64(c.count())+0.5)))
+	c.rng.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] })
+	names := make([]string, 0, n)
+	for _, i := range able[:n] {
+		names = append(names, c.plan.nodeName(i))
+	}
+	if err := c.hit(fault, able[:n]); err != nil {
+		return names, err
+	}
+	if fault.Kind == control.InstancesVanish {
+		err = c.changeInstances(control.Instances{Terminate: names})
+	}
+	return names, err
+}
+
+// able are the nodes of all parts that a fault may hit, in order.
+func (c *chooser) able(kind string) ([]int, error) {
+	each := make([][]int, len(c.parts))
+	var all errgroup.Group
+	for i, p := range c.parts {
+		all.Go(func() (err error) {
+			each[i], err = p.Able(kind)
+			return err
+		})
+	}
+	err := all.Wait()
+	able := slices.Concat(each...)
+	slices.Sort(able)
+	return able, err
+}
+
+// hit begins a fault in all parts at once. Each part gets the numbers of its own nodes.
+func (c *chooser) hit(fault Fault, numbers []int) error {
+	own := make([][]int, len(c.parts))
+	for _, n := range numbers {
+		own[n%len(own)] = append(own[n%len(own)], n)
+	}
+	var all errgroup.Group
+	for i, p := range c.parts {
+		all.Go(func() error { return p.Hit(fault, own[i]) })
+	}
+	return all.Wait()
+}

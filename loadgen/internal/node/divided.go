@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Part is the nodes of one of several processes, as a Fleet with Config.Part simulates them. Its methods may be called
+// concurrently.
+type Part interface {
+	// Start registers its nodes, as Fleet.Start does.
+	Start(ctx context.Context) error
+	// Able and Hit are those of Fleet.
+	Able(kind string) ([]int, error)
+	Hit(fault Fault, numbers []int) error
+	// Live and Tally return what is known of its nodes.
+	Live() Live
+	Tally() Tally
+	// Stop ends its nodes.
+	Stop(ctx context.Context)
+}
+
+// Tally is what the nodes of one process did, to be added to others'.
+type Tally struct {
+	// Sums are the results without Heartbeat. Count is that of the process.
+	Sums result.Nodes `json:"sums"`
+	// Heartbeat has the renewals.
+	Heartbeat latency.Counts `json:"heartbeat"`
+}
+
+// Divided is the simulated nodes of a run in several processes: of n parts, part k has the nodes whose number is k modulo n.
+// Together they are the one Fleet of the same Config: the same names, seeds and choice of nodes for faults. Its methods may
+// be called concurrently, Start once only.
+type Divided struct {
+	chooser *chooser
+}
+
+// Divide checks the configuration, whose instances of a cloud it changes, and makes one fleet of parts. What makes the
+// requests, such as the identities, is the parts'.
+func Divide(cfg Config, parts []Part) (*Divided, error) {
+	p, err := cfg.validate()
+	if err != nil {
+		return nil, err
+	}
+	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
+}
+
+// Start registers the nodes, as Fleet.Start does. The first part that fails ends it.
+func (d *Divided) Start(ctx context.Context) error {
+	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
+		return err
+	}
+	all, starting := errgroup.WithContext(ctx)
+	for _, p := range d.chooser.parts {
+		all.Go(func() error { return p.Start(starting) })
+	}
+	err := all.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("%d of %d nodes are Ready: %w", d.Live().Registered, d.chooser.plan.early(), context.Cause(ctx))
+	}
+	return err
+}
+
+// Begin begins a fault, as Fleet.Begin does.
+func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
+
+// Names of all nodes, in order, but for those left for later.
+func (d *Divided) Names() []string {
+	d.chooser.mu.Lock()
+	defer d.chooser.mu.Unlock()
+	return d.chooser.names(0, d.chooser.count())
+}
+
+// Live returns the present state, as far as the parts told it.
+func (d *Divided) Live() (sum Live) {
+	for _, p := range d.chooser.parts {
+		l := p.Live()
+		sum.Count += l.Count
+		sum.Registered += l.Registered
+		sum.Ready += l.Ready
+		sum.Failed += l.Failed
+		sum.Slow += l.Slow
+		sum.PodsRunning += l.PodsRunning
+		sum.Watches += l.Watches
+		sum.Heartbeats += l.Heartbeats
+		sum.Missed += l.Missed
+	}
+	return sum
+}
+
+// Results returns the nodes' results so far. The times until all are Ready are those of the slowest part, or 0 while one is
+// not; Watches adds up the parts' peaks.
+func (d *Divided) Results() result.Nodes {
+	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
+	var renewals []latency.Counts
+	ready := true
+	for i, p := range d.chooser.parts {
+		t := p.Tally()
+		own := load.Share{Index: i, Of: len(d.chooser.parts)}.Part(sum.Count)
+		ready = ready && (own == 0 || t.Sums.ReadySeconds > 0)
+		renewals = append(renewals, t.Heartbeat)
+		s := t.Sums
+		sum.ReadySeconds = max(sum.ReadySeconds, s.ReadySeconds)
+		sum.ReadyStalledSeconds = max(sum.ReadyStalledSeconds, s.ReadyStalledSeconds)
+		sum.Heartbeats += s.Heartbeats
+		sum.MissedByGenerator += s.MissedByGenerator
+		sum.MissedByServer += s.MissedByServer
+		sum.Delayed += s.Delayed
+		sum.StatusWrites += s.StatusWrites
+		sum.PodsStarted += s.PodsStarted
+		sum.PodsStopped += s.PodsStopped
+		sum.Watches += s.Watches
+		sum.Reconnects += s.Reconnects
+		sum.Relists += s.Relists
+		sum.Errors = addCounts(sum.Errors, s.Errors)
+		for life, events := range s.PodLives {
+			if sum.PodLives == nil {
+				sum.PodLives = map[string]map[string]int64{}
+			}
+			sum.PodLives[life] = addCounts(sum.PodLives[life], events)
+		}
+	}
+	if !ready {
+		sum.ReadySeconds = 0
+	}
+	if h, err := latency.Merged(renewals...); err == nil { // all have the range of one LeaseRenew
+		sum.Heartbeat = h.Latency()
+	}
+	return sum
+}
+
+// Stop ends the nodes of all parts and returns when they have ended, or ctx has.
+func (d *Divided) Stop(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, p := range d.chooser.parts {
+		all.Go(func() { p.Stop(ctx) })
+	}
+	all.Wait()
+}
+
+func addCounts(sum, more map[string]int64) map[string]int64 {
+	if sum == nil {
+		return maps.Clone(more)
+	}
+	for k, n := range more {
+		sum[k] += n
+	}
+	return sum
+}

@@ -1,0 +1,195 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+)
+
+// ask is a worker's question for the credentials of one of its nodes.
+type ask struct {
+	ID   int64  `json:"id"`
+	Node string `json:"node,omitempty"` // "": the kube-proxies'
+}
+
+// given is the answer: a certificate or a token.
+type given struct {
+	ID    int64  `json:"id"`
+	Cert  []byte `json:"cert,omitempty"` // PEM
+	Key   []byte `json:"key,omitempty"`
+	Token string `json:"token,omitempty"` // NodeTokens renews it
+	Error string `json:"error,omitempty"`
+}
+
+// renewedTokens are identities of nodes whose tokens are renewed.
+type renewedTokens interface {
+	// Token is the newest of a node; "": it has none.
+	Token(node string) string
+}
+
+// give answers a worker with what the coordinator's identities have for a node.
+func (m *member) give(a ask) {
+	g, err := m.credentials(a.Node)
+	if err != nil {
+		g.Error = err.Error()
+	}
+	g.ID = a.ID
+	m.post(message{Given: &g})
+}
+
+func (m *member) credentials(nodeName string) (g given, err error) {
+	if m.fleet.nodes == nil {
+		return g, errors.New("the workers have no nodes")
+	}
+	ids := m.fleet.nodes.Identities
+	var c *rest.Config
+	if nodeName == "" {
+		c, err = ids.ForProxies(m.ctx)
+	} else {
+		c, err = ids.For(m.ctx, nodeName)
+	}
+	if err != nil {
+		return g, err
+	}
+	if t, ok := ids.(renewedTokens); ok {
+		g.Token = t.Token(nodeName)
+		m.mu.Lock()
+		m.tokens[nodeName] = g.Token
+		m.mu.Unlock()
+		return g, nil
+	}
+	g.Cert, g.Key = c.CertData, c.KeyData
+	return g, nil
+}
+
+// renewNodeTokens sends workers the tokens of their nodes that were renewed.
+func (f *Fleet) renewNodeTokens() {
+	if f.nodes == nil {
+		return
+	}
+	t, ok := f.nodes.Identities.(renewedTokens)
+	if !ok {
+		return
+	}
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-f.over():
+			return
+		}
+		for _, m := range f.members {
+			if renewed := m.renewed(t); len(renewed) > 0 {
+				m.post(message{NodeTokens: renewed})
+			}
+		}
+	}
+}
+
+// renewed are the tokens that the worker does not have yet.
+func (m *member) renewed(t renewedTokens) map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]string{}
+	for name, last := range m.tokens {
+		if now := t.Token(name); now != last {
+			all[name], m.tokens[name] = now, now
+		}
+	}
+	return all
+}
+
+// askedIdentities are the credentials of a worker's nodes, which it asks the coordinator for.
+type askedIdentities struct {
+	send func(message) error
+	base *rest.Config // names the server and how to verify it
+
+	mu      sync.Mutex
+	last    int64
+	waiting map[int64]chan given
+	tokens  map[string]*apiclient.Token // by node
+}
+
+func newAskedIdentities(send func(message) error, base *rest.Config) *askedIdentities {
+	return &askedIdentities{
+		send: send, base: rest.AnonymousClientConfig(base), waiting: map[int64]chan given{}, tokens: map[string]*apiclient.Token{},
+	}
+}
+
+// For asks for a node's.
+func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Config, error) {
+	g, err := a.ask(ctx, nodeName)
+	if err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(a.base)
+	if g.Token == "" {
+		c.CertData, c.KeyData = g.Cert, g.Key
+		return c, nil
+	}
+	token := &apiclient.Token{}
+	token.Set(g.Token)
+	c.WrapTransport = token.Wrap
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tokens[nodeName] = token
+	return c, nil
+}
+
+// ForProxies asks for the one identity of all kube-proxies.
+func (a *askedIdentities) ForProxies(ctx context.Context) (*rest.Config, error) {
+	return a.For(ctx, "")
+}
+
+func (a *askedIdentities) ask(ctx context.Context, nodeName string) (given, error) {
+	answer := make(chan given, 1)
+	a.mu.Lock()
+	a.last++
+	id := a.last
+	a.waiting[id] = answer
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		delete(a.waiting, id)
+		a.mu.Unlock()
+	}()
+	if err := a.send(message{Ask: &ask{ID: id, Node: nodeName}}); err != nil {
+		return given{}, err
+	}
+	select {
+	case g := <-answer:
+		if g.Error != "" {
+			return g, errors.New(g.Error)
+		}
+		return g, nil
+	case <-ctx.Done():
+		return given{}, ctx.Err()
+	}
+}
+
+// take takes in an answer of the coordinator.
+func (a *askedIdentities) take(g given) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if waiting := a.waiting[g.ID]; waiting != nil {
+		waiting <- g
+		delete(a.waiting, g.ID)
+	}
+}
+
+// renew takes in tokens that the coordinator has renewed.
+func (a *askedIdentities) renew(tokens map[string]string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, text := range tokens {
+		if t := a.tokens[name]; t != nil {
+			t.Set(text)
+		}
+	}
+}

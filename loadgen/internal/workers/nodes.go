@@ -1,0 +1,138 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+)
+
+// Nodes is the simulated nodes of a run, which the workers divide.
+type Nodes struct {
+	*node.Divided
+	fleet *Fleet
+}
+
+// nodesSetup is what a worker needs for its nodes beside the scenario.
+type nodesSetup struct {
+	Prefix     string            `json:"prefix"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	Taints     []corev1.Taint    `json:"taints,omitempty"`
+	Restricted bool              `json:"restricted,omitempty"`
+	Cloud      bool              `json:"cloud,omitempty"` // there is one, which the coordinator tells of instances
+}
+
+// DivideNodes makes the nodes of a configuration the workers'. Call it before Join. Their metrics are the workers'; the
+// coordinator makes their credentials, and tells the cloud of their instances.
+func (f *Fleet) DivideNodes(c node.Config) (*Nodes, error) {
+	var parts []node.Part
+	for index := range f.options.Count {
+		parts = append(parts, nodesPart{f, index})
+	}
+	divided, err := node.Divide(c, parts)
+	if err != nil {
+		return nil, err
+	}
+	f.nodes = &c
+	return &Nodes{divided, f}, nil
+}
+
+func (f *Fleet) nodesSetup() *nodesSetup {
+	if f.nodes == nil {
+		return nil
+	}
+	c := f.nodes
+	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
+}
+
+// Start registers the nodes of all workers, which begin at one time.
+func (n *Nodes) Start(ctx context.Context) error {
+	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
+}
+
+// nodesPart is the nodes of one worker, which has joined.
+type nodesPart struct {
+	fleet *Fleet
+	index int
+}
+
+var _ node.Part = nodesPart{}
+
+func (p nodesPart) member() *member { return p.fleet.members[p.index] }
+
+// Start returns when the worker's nodes are Ready.
+func (p nodesPart) Start(ctx context.Context) error {
+	m := p.member()
+	answer, err := m.call(ctx, call{Verb: verbNodesStart, At: load.StartOf(ctx)})
+	if answer.Late {
+		m.late(answer)
+		err = m.whyGone()
+	}
+	return err
+}
+
+// Able asks the worker which of its nodes a fault may hit.
+func (p nodesPart) Able(kind string) ([]int, error) {
+	answer, err := p.ask(call{Verb: verbNodesAble, Fault: &node.Fault{Kind: kind}})
+	return answer.Numbers, err
+}
+
+// Hit has the worker begin a fault of its nodes.
+func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
+	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
+	return err
+}
+
+// ask makes a call that is answered at once. A worker that does not answer ends the run.
+func (p nodesPart) ask(c call) (reply, error) {
+	ctx, cancel := p.member().bounded()
+	defer cancel()
+	answer, err := p.member().call(ctx, c)
+	if errors.As(err, new(*LostError)) {
+		p.fleet.fail(err)
+	}
+	return answer, err
+}
+
+// Live is what the worker told last.
+func (p nodesPart) Live() node.Live {
+	m := p.member()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.nodes
+}
+
+// Tally is what the worker told last.
+func (p nodesPart) Tally() node.Tally {
+	m := p.member()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.results.Nodes == nil {
+		return node.Tally{}
+	}
+	return *m.results.Nodes
+}
+
+// Stop returns when the worker's nodes have ended, or it is lost.
+func (p nodesPart) Stop(ctx context.Context) {
+	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a worker that is lost has no nodes any more
+}
+
+// late gives up a worker that was told of a start after it.
+func (m *member) late(answer reply) {
+	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
+}
+
+// checkTally refuses renewals that no histogram has.
+func (r *results) checkTally() error {
+	if r == nil || r.Nodes == nil {
+		return nil
+	}
+	_, err := latency.Merged(r.Nodes.Heartbeat)
+	return err
+}

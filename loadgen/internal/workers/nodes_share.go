@@ -1,0 +1,183 @@
+package workers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// nodesShare is the nodes of a worker. Nil: it has none, and its methods do nothing.
+type nodesShare struct {
+	fleet *node.Fleet
+	asked *askedIdentities // nil: they share the load's identity
+
+	mu       sync.Mutex
+	cancel   context.CancelFunc // of the start
+	starting sync.WaitGroup
+	stalled  time.Duration // while they registered
+	over     bool
+}
+
+// newNodes makes the worker's share of the nodes. Nothing is sent yet.
+func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Config) (*nodesShare, error) {
+	own := in.Share.Part(told.Nodes.Count)
+	if in.Nodes == nil || own == 0 {
+		return nil, nil
+	}
+	if err := checkDescriptors(told.Nodes, own); err != nil {
+		return nil, err
+	}
+	n := &nodesShare{}
+	c := node.Config{
+		Spec: told.Nodes, Release: told.NodesRelease(), Restricted: in.Nodes.Restricted, Labels: in.Nodes.Labels, Taints: in.Nodes.Taints,
+		NamePrefix: in.Nodes.Prefix, Seed: told.Seed, Registerer: s.registry, Samples: s.samples, Part: in.Share, Log: s.tell,
+	}
+	if in.Nodes.Cloud {
+		c.Cloud = coordinatorsCloud{}
+	}
+	if told.Nodes.Fidelity == node.Shared {
+		c.Identities = node.NewShared(config)
+	} else {
+		n.asked = newAskedIdentities(s.link.send, config)
+		c.Identities = n.asked
+	}
+	var err error
+	n.fleet, err = node.New(c)
+	return n, err
+}
+
+// coordinatorsCloud is a cloud that the coordinator tells of instances.
+type coordinatorsCloud struct{}
+
+func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
+
+// spareDescriptors are those that a worker has for all else.
+const spareDescriptors = 256
+
+// checkDescriptors refuses nodes whose connections this machine does not allow.
+func checkDescriptors(spec scenario.Nodes, own int) error {
+	var limit syscall.Rlimit
+	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return nil
+	}
+	need := own
+	if spec.KubeProxy {
+		need += own
+	}
+	if need += spareDescriptors; limit.Cur < uint64(need) {
+		return fmt.Errorf("its %d nodes need about %d file descriptors, the limit is %d (raise it there with `ulimit -n %d`, or use more workers)", own, need, limit.Cur, need)
+	}
+	return nil
+}
+
+// tell has the coordinator show a line to the user.
+func (s *session) tell(format string, args ...any) {
+	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // a connection that fails ends the session
+}
+
+// startsAt is when what a call starts begins on this machine's clock. late is the reply if that is over; nil: it is not.
+func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
+	at := s.clock.Load().here(c.At)
+	if by := s.now().Sub(at); by > 0 {
+		return start, &reply{Late: true, Error: fmt.Sprintf("it was told of the start of %s %v after it", what, by.Round(time.Millisecond))}
+	}
+	// A test's clock is not the machine's.
+	return time.Now().Add(at.Sub(s.now().Round(0))), nil
+}
+
+// obeyNodes does what a call asks of the nodes.
+func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
+	n := s.nodes
+	switch {
+	case n == nil:
+		beside(func() reply { return reply{} })
+	case c.Verb == verbNodesStart:
+		start, late := s.startsAt(c, "the nodes")
+		if late != nil {
+			beside(func() reply { return *late })
+			return
+		}
+		starting, ok := n.begin(ctx)
+		beside(func() reply {
+			if !ok {
+				return reply{Error: "its nodes have ended"}
+			}
+			defer n.starting.Done()
+			if !apiclient.Pause(starting, time.Until(start)) {
+				return failed(starting.Err())
+			}
+			stalled := s.self.Stalls().Total(time.Now())
+			err := n.fleet.Start(starting)
+			n.mu.Lock()
+			n.stalled = s.self.Stalls().Total(time.Now()) - stalled
+			n.mu.Unlock()
+			return failed(err)
+		})
+	case c.Verb == verbNodesStop:
+		beside(func() reply { n.stop(ctx); return reply{} })
+	case c.Fault == nil:
+		beside(func() reply { return reply{Error: "the call names no fault"} })
+	case c.Verb == verbNodesAble:
+		beside(func() reply {
+			able, err := n.fleet.Able(c.Fault.Kind)
+			r := failed(err)
+			r.Numbers = able
+			return r
+		})
+	case c.Verb == verbNodesHit:
+		beside(func() reply { return failed(n.fleet.Hit(*c.Fault, c.Numbers)) })
+	}
+}
+
+// begin returns the context of the start, which stop ends. False: the nodes have ended.
+func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.over || n.cancel != nil {
+		return nil, false
+	}
+	ctx, n.cancel = context.WithCancel(ctx)
+	n.starting.Add(1)
+	return ctx, true
+}
+
+// nodesEndWithin bounds the end of a worker's nodes.
+const nodesEndWithin = 10 * time.Second
+
+// stop ends the nodes, and their start if that goes on. Objects stay.
+func (n *nodesShare) stop(ctx context.Context) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	n.over = true
+	if n.cancel != nil {
+		n.cancel()
+	}
+	n.mu.Unlock()
+	n.starting.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nodesEndWithin)
+	defer cancel()
+	n.fleet.Stop(ctx)
+}
+
+// tally is what the nodes did so far; nil: there are none.
+func (n *nodesShare) tally() *node.Tally {
+	if n == nil {
+		return nil
+	}
+	t := n.fleet.Tally()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t.Sums.ReadyStalledSeconds = n.stalled.Seconds()
+	return &t
+}

@@ -1,0 +1,353 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/stubapi"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const sevenNodes = `
+nodes: {count: 7, fidelity: shared, leaseRenew: 1s, registerRate: 1000/s}
+phases: [{name: p, for: 10s}]
+`
+
+// nodeBench has workers that have joined and divide the nodes of a scenario. cloud may be nil.
+func nodeBench(t *testing.T, of int, body string, cloud node.Cloud) (*bench, *Nodes) {
+	t.Helper()
+	b := newBench(t, of, body, nil)
+	n, err := b.fleet.DivideNodes(b.nodeConfig(cloud))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	return b, n
+}
+
+func (b *bench) nodeConfig(cloud node.Cloud) node.Config {
+	return node.Config{
+		Spec: b.scenario.Nodes, Identities: node.NewShared(b.server.Config()), Labels: map[string]string{"run": "r"}, NamePrefix: "sg-", Seed: b.scenario.Seed, Cloud: cloud,
+	}
+}
+
+// instances is a cloud that counts its instances.
+type instances struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (c *instances) ChangeInstances(_ context.Context, change control.Instances) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, i := range change.Launch {
+		c.names[i.Name] = true
+	}
+	for _, name := range change.Terminate {
+		delete(c.names, name)
+	}
+	return nil
+}
+
+// Three workers register the nodes that one process would, renew their Leases, and are hit by the same faults. Their
+// results, metrics and costs are told as one generator's, and each worker's share.
+func TestNodesAreDivided(t *testing.T) {
+	cloud := &instances{names: map[string]bool{}}
+	b, n := nodeBench(t, 3, sevenNodes, cloud)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var made, want []string
+	for _, e := range b.server.Exchanges() {
+		if e.Method == "PATCH" && strings.HasPrefix(e.Path, "/api/v1/nodes/") && e.Status == 200 {
+			made = append(made, strings.TrimSuffix(strings.TrimPrefix(e.Path, "/api/v1/nodes/"), "/status"))
+		}
+	}
+	for i := range 7 {
+		want = append(want, fmt.Sprint("sg-", i))
+	}
+	slices.Sort(made)
+	if !slices.Equal(made, want) || !slices.Equal(n.Names(), want) || len(cloud.names) != 7 {
+		t.Errorf("registered %v, names %v, the cloud has %v", made, n.Names(), cloud.names)
+	}
+	h2test.Await(t, "all to be told as Ready", func() bool { l := n.Live(); return l.Ready == 7 && l.Count == 7 && l.Registered == 7 })
+	h2test.Await(t, "renewals", func() bool { return b.received("PUT") >= 7 })
+
+	registry := prometheus.NewPedanticRegistry()
+	if err := b.fleet.Register(registry); err != nil {
+		t.Fatal(err)
+	}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP stormglass_nodes_ready Simulated nodes that are Ready.
+# TYPE stormglass_nodes_ready gauge
+stormglass_nodes_ready 7
+`), "stormglass_nodes_ready"); err != nil {
+		t.Error(err)
+	}
+
+	whole, err := node.New(b.nodeConfig(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []node.Fault{
+		{Kind: control.NodeFailure, Fraction: 0.3}, {Kind: control.SlowKubelet, Fraction: 0.5, Delay: time.Second}, {Kind: control.InstancesVanish, Fraction: 0.3},
+	} {
+		got, err := n.Begin(f)
+		want, _ := whole.Begin(f)
+		if err != nil || len(got) < 2 || !slices.Equal(got, want) {
+			t.Errorf("%s hits %v, %v; in one process %v", f.Kind, got, err, want)
+		}
+	}
+	h2test.Await(t, "the faults to be told", func() bool { l := n.Live(); return l.Ready == 3 && l.Failed == 4 && l.Slow == 4 })
+	if len(cloud.names) != 5 {
+		t.Errorf("the cloud has %v after two vanished", cloud.names)
+	}
+	if _, err := n.Begin(node.Fault{Kind: control.NodeRecovery}); err != nil {
+		t.Fatal(err)
+	}
+	h2test.Await(t, "all to be back", func() bool { l := n.Live(); return l.Ready == 7 && l.Failed == 0 && l.Slow == 0 })
+	n.Stop(t.Context())
+	b.fleet.End()
+	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
+	if err := b.fleet.AddTo(&m); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Workers) != 3 || m.Workers[0].Nodes != 3 || m.Workers[1].Nodes != 2 || m.Workers[2].Nodes != 2 {
+		t.Errorf("workers %+v", m.Workers)
+	}
+	r := n.Results()
+	if r.Count != 7 || r.Fidelity != node.Shared || r.ReadySeconds <= 0 || r.Heartbeats < 7 || r.Heartbeat.Count < r.Heartbeats {
+		t.Errorf("results %+v", r)
+	}
+	for index, err := range b.threads.ends {
+		if err != nil {
+			t.Errorf("worker %d ended with %v", index, err)
+		}
+	}
+}
+
+// A worker that goes away takes its nodes with it, ends the run at once by its name, and holds up nothing.
+func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
+	b, n := nodeBench(t, 2, sevenNodes, nil)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.threads.kills[1]()
+	err := b.fleet.Watch(t.Context())
+	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was lost") {
+		t.Errorf("a killed worker: %v", err)
+	}
+	if _, err := n.Begin(node.Fault{Kind: control.NodeFailure, Fraction: 1}); !errors.As(err, new(*LostError)) {
+		t.Errorf("a fault of its nodes: %v", err)
+	}
+	n.Stop(t.Context())
+	if r := n.Results(); r.Count != 7 {
+		t.Errorf("results %+v", r)
+	}
+}
+
+// Nodes that cannot register end the start in one line with the worker, and the others' go no further.
+func TestRefusedNodesNameTheirWorker(t *testing.T) {
+	b, n := nodeBench(t, 3, strings.Replace(sevenNodes, "1000/s", "1/s", 1), nil)
+	b.server.SetPolicy(func(r stubapi.Request) stubapi.Answer {
+		if r.Method == "POST" && r.Path == "/api/v1/nodes" {
+			return stubapi.Answer{Status: 401}
+		}
+		return stubapi.Answer{}
+	})
+	err := n.Start(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 0 (") || !strings.Contains(err.Error(), "register node sg-0") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("nodes without rights: %v", err)
+	}
+	n.Stop(t.Context())
+}
+
+// An interrupt ends the start at once, and says how far it came.
+func TestStartOfNodesIsInterrupted(t *testing.T) {
+	b, n := nodeBench(t, 2, strings.Replace(sevenNodes, "1000/s", "0.01/s", 1), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		h2test.Await(t, "the first node", func() bool { return n.Live().Registered == 1 })
+		cancel()
+	}()
+	if err := n.Start(ctx); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 of 7 nodes are Ready") {
+		t.Errorf("interrupted: %v", err)
+	}
+	n.Stop(t.Context())
+	if err := b.fleet.Failed(); err != nil {
+		t.Errorf("the workers have failed: %v", err)
+	}
+}
+
+// A worker without a node of its own does what else there is.
+func TestFewerNodesThanWorkers(t *testing.T) {
+	b, n := nodeBench(t, 3, "nodes: {count: 2, fidelity: shared}\n"+reads, nil)
+	if err := n.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := n.Begin(node.Fault{Kind: control.NodeFailure, Fraction: 1}); err != nil || len(names) != 2 {
+		t.Errorf("hit %v, %v", names, err)
+	}
+	n.Stop(t.Context())
+	m := result.Measurements{}
+	if err := b.fleet.AddTo(&m); err != nil || m.Workers[1].Nodes != 1 || m.Workers[2].Nodes != 0 {
+		t.Errorf("workers %+v, %v", m.Workers, err)
+	}
+}
+
+// accounts are identities whose tokens are renewed; one node has none.
+type accounts struct {
+	mu         sync.Mutex
+	generation int
+}
+
+func (a *accounts) For(_ context.Context, name string) (*rest.Config, error) {
+	if name == "sg-9" {
+		return nil, errors.New("the account is forbidden")
+	}
+	return &rest.Config{}, nil
+}
+
+func (a *accounts) ForProxies(context.Context) (*rest.Config, error) { return &rest.Config{}, nil }
+
+func (a *accounts) Token(name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fmt.Sprint(name, "/", a.generation)
+}
+
+// signed are identities with certificates.
+type signed struct{}
+
+func (signed) For(_ context.Context, name string) (*rest.Config, error) {
+	return &rest.Config{Host: "https://coordinators-view", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("cert of " + name), KeyData: []byte("key of " + name)}}, nil
+}
+
+func (s signed) ForProxies(ctx context.Context) (*rest.Config, error) { return s.For(ctx, "proxies") }
+
+// asking are the identities of a worker whose coordinator has some, without a network between them.
+func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
+	m := newMember(&Fleet{nodes: &node.Config{Identities: ids}}, nil, hello{})
+	asked := newAskedIdentities(func(sent message) error { m.give(*sent.Ask); return nil }, &rest.Config{
+		Host: "https://workers-view", BearerToken: "of the load", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")},
+	})
+	go func() {
+		for {
+			select {
+			case got := <-m.out:
+				if got.Given != nil {
+					asked.take(*got.Given)
+				}
+				asked.renew(got.NodeTokens)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return asked, m
+}
+
+// headers is a connection that keeps what a request authenticates with.
+type headers struct{ authorization string }
+
+func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.authorization = r.Header.Get("Authorization")
+	return &http.Response{Body: http.NoBody}, nil
+}
+
+// tokenOfNode is the Authorization header that requests of a configuration have.
+func tokenOfNode(t *testing.T, c *rest.Config) string {
+	t.Helper()
+	var seen headers
+	tc, err := c.TransportConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped, err := transport.HTTPWrappersForConfig(tc, &seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := wrapped.RoundTrip(request); err != nil {
+		t.Fatal(err)
+	}
+	return seen.authorization
+}
+
+// Workers get their nodes' certificates and tokens from the coordinator, and reach the API server as they do themselves.
+func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
+	asked, _ := asking(t, signed{})
+	c, err := asked.For(t.Context(), "sg-1")
+	if err != nil || c.Host != "https://workers-view" || string(c.CAData) != "ca" || string(c.CertData) != "cert of sg-1" || string(c.KeyData) != "key of sg-1" || c.BearerToken != "" {
+		t.Errorf("a certificate: %+v, %v", c, err)
+	}
+	if c, err = asked.ForProxies(t.Context()); err != nil || string(c.CertData) != "cert of proxies" {
+		t.Errorf("the proxies': %+v, %v", c, err)
+	}
+
+	renewed := &accounts{}
+	asked, m := asking(t, renewed)
+	if c, err = asked.For(t.Context(), "sg-2"); err != nil || tokenOfNode(t, c) != "Bearer sg-2/0" {
+		t.Errorf("a token: %+v, %v", c, err)
+	}
+	if got := m.renewed(renewed); len(got) > 0 {
+		t.Errorf("renewed before their time: %v", got)
+	}
+	renewed.mu.Lock()
+	renewed.generation++
+	renewed.mu.Unlock()
+	m.post(message{NodeTokens: m.renewed(renewed)})
+	h2test.Await(t, "the renewed token", func() bool { return tokenOfNode(t, c) == "Bearer sg-2/1" })
+	if _, err = asked.For(t.Context(), "sg-9"); err == nil || err.Error() != "the account is forbidden" {
+		t.Errorf("an account that is refused: %v", err)
+	}
+}
+
+// Nodes whose kubelet API the scenario needs stay in the coordinator, and why is said; scenarios without loads are divided
+// by their nodes.
+func TestWhichNodesAreDivided(t *testing.T) {
+	const phase = "\nphases: [{name: p, for: 5s}]"
+	for name, c := range map[string]struct {
+		body         string
+		count        int
+		whole, check string
+	}{
+		"nodes alone":    {"nodes: {count: 4}" + phase, 4, "", ""},
+		"too few":        {"nodes: {count: 3}" + phase, 4, "", "3 nodes are too few for 4 workers"},
+		"none":           {strings.TrimSpace(phase), 2, "", "has no load and no nodes that workers can divide"},
+		"an address":     {"nodes: {count: 4, kubeletAddress: '10.0.0.5:10250'}" + phase, 2, "nodes.kubeletAddress needs the API", "nodes.kubeletAddress needs the API"},
+		"metrics-server": {"nodes: {count: 4}\ncontrolPlane: {metricsServer: {replicas: 1}}" + phase, 2, "metricsServer needs the API", "metricsServer needs the API"},
+		"a fault of it":  {"nodes: {count: 4}\nphases: [{name: p, for: 5s, faults: [{kind: kubeletUnreachable, fraction: 0.5}]}]", 2, "fault kubeletUnreachable needs the API", "needs the API"},
+		"with a load":    {"nodes: {count: 1, kubeletAddress: '10.0.0.5:10250'}\n" + reads, 2, "nodes.kubeletAddress needs the API", ""},
+	} {
+		s := parse(t, c.body)
+		if got := WholeNodes(s); c.whole == "" && got != "" || !strings.Contains(got, c.whole) {
+			t.Errorf("%s: whole because of %q", name, got)
+		}
+		err := Check(Options{Count: c.count}, s)
+		if c.check == "" && err != nil || c.check != "" && (exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), c.check) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
