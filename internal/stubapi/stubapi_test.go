@@ -133,7 +133,7 @@ func TestFormsAndPages(t *testing.T) {
 		t.Error(err)
 	}
 	found, err := c.Discovery().ServerPreferredResources()
-	if err != nil || len(found) != 3 {
+	if err != nil || len(found) != 4 {
 		t.Errorf("discovered %v, %v", found, err)
 	}
 }
