@@ -76,6 +76,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/web"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -138,6 +139,8 @@ type Options struct {
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
 	Progress Progress
+	// Control commands the run while it goes on: pauses of load, ends of phases. Nil: nothing does.
+	Control *Control
 	// Hurry is closed when the user, who has ended the context, no longer waits for
 	// the end in order: what is still to be removed stays, the report is written.
 	// Nil: they always wait.
@@ -165,7 +168,7 @@ func (o Options) internal() run.Options {
 		Scenario: o.Scenario, Overrides: o.Overrides, WithoutGates: o.WithoutGates, WithoutHooks: o.WithoutHooks, Out: o.Out,
 		Kubeconfig: o.Kubeconfig, Targets: o.Targets, ControlPlane: o.ControlPlane,
 		Plane: o.Plane, Loads: callers, Actions: actions, Measurements: measurements, Collectors: o.Collectors, Observe: o.Observe, ObservePublic: o.ObservePublic,
-		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Workers: o.Workers, Confirm: o.Confirm, Progress: o.Progress, Hurry: o.Hurry, Fuse: o.Fuse,
+		Prometheus: o.Prometheus, RemoteWrite: o.RemoteWrite, Workers: o.Workers, Confirm: o.Confirm, Progress: o.Progress, Control: o.Control, Hurry: o.Hurry, Fuse: o.Fuse,
 	}
 }
 
@@ -217,11 +220,24 @@ type Progress interface {
 type (
 	// Snapshot is the state of a run: its phase, rates, nodes, pods and watches.
 	Snapshot = run.Snapshot
+	// PhaseState is a phase in a Snapshot, StopState a condition that ends the run early.
+	PhaseState = run.PhaseState
+	StopState  = run.StopState
+	// Control pauses the load of a run that goes on, and ends its phases.
+	Control = run.Control
+	// Web is the page of a run that goes on, for a browser of this machine.
+	Web = web.Server
 	// Plan lists what a run will make in a user's cluster. String formats it.
 	Plan = cluster.Plan
 	// Prometheus names a Prometheus whose samples are copied in place of scrapes.
 	Prometheus = promimport.Config
 )
+
+// ErrPaused is the error of Control.Pause while load is paused.
+var ErrPaused = run.ErrPaused
+
+// OpenWeb takes HOST:PORT, an address of this machine, for the page of a run. Nothing is served before Web.Start.
+func OpenWeb(addr string) (*Web, error) { return web.Open(addr) }
 
 // Run runs a scenario and returns its directory. An error means that there is
 // nothing to judge; a run that was interrupted, or whose environment failed

@@ -27,6 +27,7 @@ func newRun(signals *interrupts) *cobra.Command {
 	var kubeconfig kubeconfigFlags
 	var fuse fuseFlags
 	var render renderFlags
+	var live liveFlags
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
 		Short: "Run a scenario, judge it, write the report",
@@ -72,6 +73,11 @@ lost, late or saturated makes the run one that could not be judged (exit 3).
 With --render the run is not begun: manifests are printed that run it from inside the
 cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
 
+On a terminal of 80 by 24 or more a page shows charts, phases and faults, and takes
+keys: p pauses load, n ends the phase, q ends the run. --plain shows lines instead.
+--web serves the report as it grows, with the same buttons, to browsers of this
+machine. Figures of a phase that was paused or ended early are not judged (exit 3).
+
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
@@ -79,6 +85,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
   loadgen run rollout-500 --observe=127.0.0.1:9090
+  loadgen run rollout-500 --web
   loadgen run rollout-500 --kubeconfig ~/.kube/config --context staging --yes
   loadgen run api-mix --kubeconfig ~/.kube/config --prometheus http://127.0.0.1:9090
   loadgen run rollout-500 --kubeconfig ~/.kube/config --dry-run --max-rate 100/s
@@ -89,7 +96,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on)); err != nil {
+			if err := errors.Join(kubeconfig.into(cmd, &o.Kubeconfig), render.into(cmd.Flags(), kubeconfig, workers.job.Image, &o), prometheus.into(&o), receiver.check(), sum.check(), fuse.into(&o.Fuse, workers.job.Image, workers.useImage() || render.on), live.check(variant)); err != nil {
 				return err
 			}
 			o.RemoteWrite = receiver.config
@@ -147,6 +154,10 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			case fuse.dryRun:
 				return preview(cmd, o, variant, output)
 			}
+			if err := live.begin(cmd, ui, &o, signals); err != nil {
+				return err
+			}
+			defer live.end()
 			dir, err := loadgen.Run(ctx, o)
 			ui.done()
 			if dir == "" {
@@ -159,7 +170,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			}
 			err = after(sum, show(cmd.OutOrStdout(), dir, res, output), res, loadgen.WriteMarkdown)
 			printLeftovers(cmd.ErrOrStderr(), res.Run.Left)
-			return err
+			return errors.Join(err, live.finish(dir, o.Hurry))
 		},
 	}
 	flags := cmd.Flags()
@@ -174,6 +185,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
+	live.add(flags)
 	receiver.add(flags)
 	fuse.add(flags)
 	workers.add(flags)

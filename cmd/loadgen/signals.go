@@ -56,7 +56,11 @@ func (c *signalCount) next(at time.Time, patient bool) int {
 type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
+	before  atomic.Pointer[func()]
 }
+
+// atEnd sets what is done before a third signal ends the program.
+func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 
 // second returns a channel that the second signal closes. That signal does not end a
 // command that has called it.
@@ -88,6 +92,9 @@ func listen(parent context.Context) (ctx context.Context, i *interrupts, stop fu
 				case hurryUp:
 					close(i.hurried)
 				case endAtOnce:
+					if do := i.before.Load(); do != nil {
+						(*do)()
+					}
 					signal.Reset(sig)
 					_ = syscall.Kill(os.Getpid(), sig.(syscall.Signal))
 				}

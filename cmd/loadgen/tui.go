@@ -2,8 +2,8 @@ package main
 
 // The rules of the interface:
 //   - results go to standard output, progress and questions to standard error;
-//   - on a terminal the last line is redrawn once a second, elsewhere a plain
-//     line is written every ten seconds;
+//   - on a terminal a run has a page (page.go), and the last line of other commands
+//     is redrawn once a second; elsewhere a plain line is written every ten seconds;
 //   - a step is one line, said once;
 //   - nothing is coloured here: the summary is where the eye should go.
 
@@ -34,6 +34,7 @@ type tui struct {
 	drawn    bool // the live line stands on the terminal
 	began    time.Time
 	plain    time.Time // of the last plain live line
+	page     *page     // of a run, on a terminal that has room for it; nil: there is none
 }
 
 func newTUI(cmd *cobra.Command) *tui {
@@ -52,25 +53,48 @@ func (t *tui) Step(line string) {
 	if t.quiet {
 		return
 	}
+	line = fmt.Sprintf("%s  %s", clock(time.Since(t.began)), line)
+	if t.page.step(line) {
+		return
+	}
 	t.clear()
-	fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), line)
+	fmt.Fprintln(t.w, line)
 }
 
-// Live redraws the last line, or writes one now and then.
+// tell is Step for what the user asked for: it is written when progress is not.
+func (t *tui) tell(line string) {
+	if t.quiet {
+		fmt.Fprintln(t.w, line)
+		return
+	}
+	t.Step(line)
+}
+
+// show gives the run a page, which begins with the first snapshot.
+func (t *tui) show(p *page) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.page = p
+}
+
+// Live shows the state on the page, redraws the last line, or writes one now and then.
 func (t *tui) Live(s loadgen.Snapshot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.quiet {
 		return
 	}
+	if t.page.show(s) {
+		return
+	}
 	if !t.terminal {
 		if now := time.Now(); now.Sub(t.plain) >= plainEvery {
 			t.plain = now
-			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), liveLine(s))
+			fmt.Fprintf(t.w, "%s  %s\n", clock(time.Since(t.began)), s)
 		}
 		return
 	}
-	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), liveLine(s))
+	line := fmt.Sprintf("%s  %s", clock(time.Since(t.began)), s)
 	if r := []rune(line); len(r) >= t.columns {
 		line = string(r[:t.columns-1])
 	}
@@ -86,35 +110,19 @@ func (t *tui) clear() {
 	}
 }
 
+// done ends the page and the live line. The steps that the page has shown are written below what was there before it.
 func (t *tui) done() {
 	t.mu.Lock()
+	p := t.page
+	t.mu.Unlock()
+	steps := p.close() // its keys may be about to tell a step
+	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.page = nil
 	t.clear()
-}
-
-func liveLine(s loadgen.Snapshot) string {
-	var b strings.Builder
-	switch {
-	case s.Phase == "":
-		fmt.Fprint(&b, "getting ready")
-	case s.Length == 0:
-		fmt.Fprintf(&b, "%s %s", s.Phase, clock(s.Elapsed))
-	default:
-		fmt.Fprintf(&b, "%s %s/%s", s.Phase, clock(s.Elapsed), clock(s.Length))
+	for _, line := range steps {
+		fmt.Fprintln(t.w, line)
 	}
-	if s.Offered > 0 {
-		fmt.Fprintf(&b, " | %.0f/s offered, %.0f/s achieved, p99 %s", s.Offered, s.Achieved, s.P99.Round(100*time.Microsecond))
-	}
-	if s.Nodes > 0 {
-		fmt.Fprintf(&b, " | nodes %d/%d Ready", s.NodesReady, s.Nodes)
-	}
-	if s.PodsWanted > 0 {
-		fmt.Fprintf(&b, " | pods %d/%d Ready", s.PodsReady, s.PodsWanted)
-	}
-	if s.WatchesOpen > 0 {
-		fmt.Fprintf(&b, " | %d watches, %d events", s.WatchesOpen, s.Delivered)
-	}
-	return b.String()
 }
 
 func clock(d time.Duration) string {

@@ -21,6 +21,10 @@ type Phase struct {
 	Until        string    `json:"until,omitempty"`       // condition; empty for a fixed length
 	ConditionMet bool      `json:"conditionMet"`          // within its bound
 	Interrupted  bool      `json:"interrupted,omitempty"` // by the user or a failure
+	// EndedEarly: the user ended the phase and went on with the next; what it measured is not judged
+	EndedEarly bool `json:"endedEarly,omitempty"`
+	// PausedSeconds: the user paused load; what the phase measured is not judged
+	PausedSeconds float64 `json:"pausedSeconds,omitempty"`
 	// Reached: how far a condition over objects had come that was not met, as "913 of 1000 pods"
 	Reached string `json:"reached,omitempty"`
 	// Saturated: bounds that the generator passed; its measurements in the phase are not judged
@@ -51,6 +55,9 @@ type Machine struct {
 
 // Seconds is the length of the phase.
 func (p Phase) Seconds() float64 { return p.End.Sub(p.Start).Seconds() }
+
+// Steered reports whether the user paused load in the phase or ended it early.
+func (p Phase) Steered() bool { return p.EndedEarly || p.PausedSeconds > 0 }
 
 // Latency is a distribution from an HDR histogram with three significant digits.
 type Latency struct {

@@ -64,6 +64,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 		return res, err
 	}
 	res.Notes = append(res.Notes, rec.Notes...)
+	res.Notes = append(res.Notes, gate.SteeredNotes(rec.Measurements.Phases)...)
 	for _, r := range rec.Measurements.Replays {
 		res.Notes = append(res.Notes, r.Notes()...)
 	}

@@ -37,6 +37,8 @@ type Target struct {
 	Callers map[string]Caller
 	// Share of each load that is done here. The zero value: all.
 	Share Share
+	// Pause stops arrivals for a time. Nil: nothing does.
+	Pause *Pause
 	// Acknowledged is told each acknowledged write of measured changes. Nil: there are no other workers.
 	Acknowledged func(Ack)
 	// Stalls tells when the generator was not run. Nil: unknown.

@@ -65,6 +65,8 @@ func phaseRow(p result.Phase) []string {
 	switch {
 	case p.Interrupted:
 		end = "interrupt"
+	case p.EndedEarly:
+		end = "the user"
 	case p.Until != "" && p.ConditionMet:
 		end = chart.Clean(p.Until)
 	case p.Until != "":
@@ -277,11 +279,15 @@ func (t *terminal) phases(r result.Result) {
 	}
 }
 
-// phaseNote marks a phase that did not end as the scenario says.
+// phaseNote marks a phase that did not go or end as the scenario says.
 func phaseNote(p result.Phase) string {
 	switch {
 	case p.Interrupted:
 		return " (interrupted)"
+	case p.EndedEarly:
+		return " (ended early)"
+	case p.PausedSeconds > 0:
+		return " (load paused for " + chart.Format(scenario.Seconds, p.PausedSeconds) + ")"
 	case p.Until != "" && !p.ConditionMet:
 		return " (" + chart.Clean(p.Until) + " not met)"
 	}

@@ -38,7 +38,10 @@ func (p *page) chartSections(ctx context.Context) []drawnSection {
 
 func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	d := chart.New(c.Title, c.Subject)
-	if d.Missing = unmet(c.Needs, p.result.Measurements); d.Missing != "" {
+	if !p.live { // what a phase has measured is known at its end
+		d.Missing = unmet(c.Needs, p.result.Measurements)
+	}
+	if d.Missing != "" {
 		return d
 	}
 	lines, err := p.lines(ctx, c)
@@ -130,6 +133,9 @@ func (p *page) perPhase(q query) chart.Line {
 		values[i] = math.NaN()
 		at := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
 		for _, phase := range p.result.Measurements.Phases {
+			if p.live && len(phase.Requests)+len(phase.Changes) == 0 {
+				continue // it goes on
+			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(p.Grid.Step)) {
 				values[i] = chart.Round6(sums(phase).offered)
 			}

@@ -1,16 +1,13 @@
 package report
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -21,37 +18,10 @@ import (
 	cdplog "github.com/chromedp/cdproto/log"
 	cdppage "github.com/chromedp/cdproto/page"
 
+	"github.com/stormglass/stormglass/internal/browsertest"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
-
-// browser starts a real headless Chromium for the test; it is gone when the
-// test ends.
-func browser(t *testing.T) context.Context {
-	t.Helper()
-	path, err := findBrowser(os.Getenv(browserEnv), exec.LookPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Headless,
-	}
-	for _, flag := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "hide-scrollbars"} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, cancel := chromedp.NewContext(alloc)
-	ctx, expire := context.WithTimeout(ctx, 2*time.Minute)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Errorf("close the browser: %v", err)
-		}
-		expire()
-		cancel()
-		stop() // waits until the process is gone
-	})
-	return ctx
-}
 
 // watched collects what a page must not do.
 type watched struct {
@@ -89,18 +59,9 @@ func (w *watched) event(ev any) {
 	}
 }
 
-func must[T any](t *testing.T, ctx context.Context, action chromedp.Action[T]) T {
-	t.Helper()
-	v, err := chromedp.Run(ctx, action)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
 func TestPageInBrowser(t *testing.T) {
 	shots := os.Getenv("STORMGLASS_SCREENSHOTS") // where pictures are kept, if at all
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	seen := &watched{}
 	if err := chromedp.Listen(ctx, seen.event); err != nil {
 		t.Fatal(err)
@@ -138,26 +99,26 @@ func TestPageInBrowser(t *testing.T) {
 					if err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 860), chromedp.Navigate("file://"+file)); err != nil {
 						t.Fatal(err)
 					}
-					if px := must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
+					if px := browsertest.Must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
 						t.Errorf("the page is %d px wider than the screen", px)
 					}
-					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
+					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
 						t.Errorf("contrast: %s", c)
 					}
-					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](invisible)) {
+					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](invisible)) {
 						t.Errorf("no visible line: %s", c)
 					}
-					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](gaps)) {
+					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](gaps)) {
 						t.Errorf("a bar that is not whole: %s", c)
 					}
 					// Once more with what was folded up, the dashboards among it.
-					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](unfolded)) {
+					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](unfolded)) {
 						t.Errorf("a panel without picture or words: %s", c)
 					}
-					if px := must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
+					if px := browsertest.Must(t, ctx, chromedp.Evaluate[int](overflow)); px > 0 {
 						t.Errorf("unfolded, the page is %d px wider than the screen", px)
 					}
-					for _, c := range must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
+					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](contrast)) {
 						t.Errorf("unfolded, contrast: %s", c)
 					}
 					bad, pages := seen.since()
@@ -171,7 +132,7 @@ func TestPageInBrowser(t *testing.T) {
 						return
 					}
 					for kind, shot := range map[string]chromedp.Action[[]byte]{"": chromedp.CaptureScreenshot(), "-whole": chromedp.FullScreenshot(100)} {
-						png := must(t, ctx, shot)
+						png := browsertest.Must(t, ctx, shot)
 						if err := os.WriteFile(filepath.Join(shots, run.name+"-"+scheme+"-"+device+kind+".png"), png, 0o644); err != nil {
 							t.Fatal(err)
 						}
@@ -202,16 +163,16 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 	if err := os.WriteFile(file, []byte(html), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
 		t.Fatal(err)
 	}
-	idle := must(t, ctx, chromedp.Evaluate[readings](readout))
-	box := must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .6, b.top + b.height / 2]; })()`))
+	idle := browsertest.Must(t, ctx, chromedp.Evaluate[readings](readout))
+	box := browsertest.Must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .6, b.top + b.height / 2]; })()`))
 	if err := chromedp.Do(ctx, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box[0], box[1])); err != nil {
 		t.Fatal(err)
 	}
-	got := must(t, ctx, chromedp.Evaluate[readings](readout))
+	got := browsertest.Must(t, ctx, chromedp.Evaluate[readings](readout))
 	if !strings.Contains(got.Tip, "GET") || !strings.Contains(got.Tip, "/s") || !strings.Contains(got.Tip, "recovery") || !strings.Contains(got.Clock, "UTC") {
 		t.Errorf("pointing shows %+v", got)
 	}
@@ -219,7 +180,7 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 		t.Errorf("the moment is marked in %d charts only", got.Cursors)
 	}
 	// Each line has its name, and the box stays beside the moment.
-	if bad := must(t, ctx, chromedp.Evaluate[string](`(() => {
+	if bad := browsertest.Must(t, ctx, chromedp.Evaluate[string](`(() => {
 	  const tip = [...document.querySelectorAll('.tip')].find(t => !t.hidden), b = tip.getBoundingClientRect();
 	  if (b.height > 300 || b.width > 400) return 'the box is ' + b.width + ' by ' + b.height;
 	  return [...tip.querySelectorAll('.name')].filter(n => n.getBoundingClientRect().width < 20).map(n => n.textContent).join();
@@ -227,7 +188,7 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 		t.Errorf("under the pointer: %s", bad)
 	}
 	// The script formats as Go does: at its peak a line shows its figure.
-	peak := must(t, ctx, chromedp.Evaluate[[]string](`(() => {
+	peak := browsertest.Must(t, ctx, chromedp.Evaluate[[]string](`(() => {
 	  const data = JSON.parse(document.getElementById('data').textContent), plots = [...document.querySelectorAll('.plot')], wrong = [];
 	  data.charts.forEach((c, k) => {
 	    if (plots[k].parentElement.querySelector('.small b').textContent.startsWith('Figures')) return;
@@ -244,8 +205,8 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 	for _, w := range peak {
 		t.Errorf("the script shows %s", w)
 	}
-	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))`))
-	if back := must(t, ctx, chromedp.Evaluate[readings](readout)); back != idle {
+	browsertest.Must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))`))
+	if back := browsertest.Must(t, ctx, chromedp.Evaluate[readings](readout)); back != idle {
 		t.Errorf("after Escape: %+v, before: %+v", back, idle)
 	}
 }
@@ -282,20 +243,20 @@ func TestChartsZoomTogether(t *testing.T) {
 	if err := os.WriteFile(file, []byte(render(t, r, recording{result: r})), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
 		t.Fatal(err)
 	}
 	expect := func(what string, ok func(zoom) bool) {
 		t.Helper()
-		if z := must(t, ctx, chromedp.Evaluate[zoom](zoomed)); len(z.Shown) != 1 || z.Drawings < 20 || !ok(z) {
+		if z := browsertest.Must(t, ctx, chromedp.Evaluate[zoom](zoomed)); len(z.Shown) != 1 || z.Drawings < 20 || !ok(z) {
 			t.Errorf("%s: %+v", what, z)
 		}
 	}
 	whole := func(z zoom) bool { return z.Shown[0] == z.Whole && !z.Reset }
 	narrower := func(z zoom) bool { return z.Shown[0] != z.Whole && z.Reset }
 	expect("at first", whole)
-	box := must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .3, b.left + b.width * .6, b.top + b.height / 2]; })()`))
+	box := browsertest.Must(t, ctx, chromedp.Evaluate[[]float64](`(() => { const a = document.querySelector('.area'); a.scrollIntoView({block: 'center'}); const b = a.getBoundingClientRect(); return [b.left + b.width * .3, b.left + b.width * .6, b.top + b.height / 2]; })()`))
 	mouse := func(kind input.DispatchMouseEventType, x float64, clicks int64) {
 		t.Helper()
 		press := input.DispatchMouseEventParams{Type: kind, X: x, Y: box[2], Button: input.MouseButtonLeft, Buttons: 1, ClickCount: clicks}
@@ -313,11 +274,11 @@ func TestChartsZoomTogether(t *testing.T) {
 		mouse(input.DispatchMouseEventTypeMouseReleased, box[0], clicks+1)
 	}
 	expect("after a double click", whole)
-	must(t, ctx, chromedp.Evaluate[bool](`(document.querySelectorAll('.ruler .band')[2].click(), true)`))
+	browsertest.Must(t, ctx, chromedp.Evaluate[bool](`(document.querySelectorAll('.ruler .band')[2].click(), true)`))
 	expect("a phase clicked", func(z zoom) bool { return z.Shown[0] == z.Storm && z.Reset })
-	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))`))
+	browsertest.Must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))`))
 	expect("after 0", whole)
-	must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))`))
+	browsertest.Must(t, ctx, chromedp.Evaluate[bool](`document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))`))
 	expect("after +", narrower)
 }
 
@@ -342,14 +303,14 @@ func TestPageWithoutScriptAndPrinted(t *testing.T) {
 	if err := os.WriteFile(file, []byte(render(t, r, recording{result: r})), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx := browser(t)
+	ctx := browsertest.Start(t)
 	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate("file://"+file)); err != nil {
 		t.Fatal(err)
 	}
-	text := must(t, ctx, chromedp.Text(chromedp.CSS("main")))
+	text := browsertest.Must(t, ctx, chromedp.Text(chromedp.CSS("main")))
 	for _, want := range []string{"FAIL", "mutating-latency", "Where the time went", "connection and wire -4.21 ms", keyFsync, "WAL fsync p99", "Peak", "loadgen run node-failure-storm --set nodes.count=500"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without script the page does not show %q", want)

@@ -85,7 +85,11 @@ var pageFiles embed.FS
 // hash: a label from a hostile cluster could not load or run anything even if
 // it were not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
-	view := newPage(ctx, r, timeline, slots, scenarioYAML, src)
+	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
+}
+
+// write writes the page with some sections.
+func (p *page) write(ctx context.Context, w io.Writer, some []section) error {
 	if err := ctx.Err(); err != nil {
 		return err // half of the charts would be missing
 	}
@@ -93,20 +97,27 @@ func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.E
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(view.data())
+	if p.live {
+		more, err := pageFiles.ReadFile("page/live.js")
+		if err != nil {
+			return err
+		}
+		script = append(script, more...)
+	}
+	data, err := json.Marshal(p.data())
 	if err != nil {
 		return fmt.Errorf("encode the charts' values: %w", err)
 	}
-	if err := view.fill(ctx, tmpl); err != nil {
+	if err := p.fill(ctx, tmpl, some); err != nil {
 		return err
 	}
 	hash := sha256.Sum256(script)
-	view.Style = template.CSS(string(style) + panel.Style())
-	view.Script = template.JS(script)
-	view.Data = template.JS(data) // json.Marshal escapes <, > and &
-	view.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])
+	p.Style = template.CSS(string(style) + panel.Style())
+	p.Script = template.JS(script)
+	p.Data = template.JS(data) // json.Marshal escapes <, > and &
+	p.ScriptHash = "sha256-" + base64.StdEncoding.EncodeToString(hash[:])
 	var buf bytes.Buffer
-	if err := tmpl.Execute(&buf, view); err != nil {
+	if err := tmpl.Execute(&buf, p); err != nil {
 		return fmt.Errorf("render the page: %w", err)
 	}
 	_, err = w.Write(buf.Bytes())
@@ -214,9 +225,9 @@ func summarySections() []func(*terminal, result.Result) {
 	}
 }
 
-func (p *page) fill(ctx context.Context, tmpl *template.Template) error {
+func (p *page) fill(ctx context.Context, tmpl *template.Template, some []section) error {
 	places := map[place]*[]template.HTML{first: &p.First, middle: &p.Middle, last: &p.Last}
-	for _, s := range sections() {
+	for _, s := range some {
 		view, err := s.view(ctx, p)
 		if err != nil {
 			return err

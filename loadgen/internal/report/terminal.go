@@ -69,7 +69,7 @@ func (t *terminal) section(tab *table) {
 }
 
 func style(v result.Verdict) string {
-	return map[result.Verdict]string{result.Fail: "fail", result.NoData: "nodata", result.Pass: "pass"}[v]
+	return map[result.Verdict]string{result.Fail: "fail", result.NoData: "nodata", result.Pass: "pass", pending: "pending"}[v]
 }
 
 func (t *terminal) header(r result.Result) {

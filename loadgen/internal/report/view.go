@@ -43,11 +43,20 @@ type page struct {
 	src      chart.Source
 	interval time.Duration // between scrapes
 	phases   []scriptPhase
+	live     bool // the run goes on
+	bare     bool // without charts
 }
 
 type fact struct{ Name, Value string }
 
 func newPage(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src chart.Source) *page {
+	p := &page{}
+	p.lay(ctx, r, timeline, slots, text, src)
+	return p
+}
+
+// lay formats all that templates show.
+func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src chart.Source) {
 	// The resolved scenario was valid when it ran; a later version's schema
 	// must not keep an old run from being shown.
 	s, err := scenario.ParseRecorded(result.ScenarioFile, text)
@@ -55,18 +64,20 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 		s = &scenario.Scenario{}
 	}
 	head := headline(r)
-	p := &page{
-		Scenario: runName(r), Class: cmp.Or(style(r.Verdict), "nodata"), Word: runWord(r), Warnings: cleaned(r.Run.Warnings), Notes: cleaned(r.Notes),
-		Headline: strings.ToUpper(head[:1]) + head[1:] + ".", Description: chart.Clean(s.Description),
-		Facts: facts(r), Reasons: otherReasons(r),
-		result: r, events: timeline, yaml: string(text), src: src,
-	}
+	p.Scenario, p.Class, p.Word = runName(r), cmp.Or(style(r.Verdict), "nodata"), runWord(r)
+	p.Warnings, p.Notes = cleaned(r.Run.Warnings), cleaned(r.Notes)
+	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", chart.Clean(s.Description)
+	p.Facts, p.Reasons = facts(r), otherReasons(r)
+	p.result, p.events, p.yaml, p.src = r, timeline, string(text), src
 	p.Origin = origin(r)
 	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
 	p.interval = cmp.Or(s.Record.Interval.D(), defaultInterval)
 	p.layTimeline(r, timeline, p.interval)
 	p.LookBack = chart.Format(scenario.Seconds, rateSteps*p.Grid.Step.Seconds())
 	p.layTracks(r.Recovery)
+	if p.bare {
+		return
+	}
 	if felt, ok := p.errorRateSection(slots); ok && (r.Recovery != nil || felt.drawn()) {
 		p.Sections = append(p.Sections, felt)
 	}
@@ -77,13 +88,12 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	for i := range p.Sections {
 		p.Sections[i].fold()
 	}
-	return p
 }
 
 // facts lists, for the banner, the conditions of the verdict.
 func facts(r result.Result) []fact {
 	if r.Run.ID == "" {
-		return []fact{{"Took, control plane, seed", "not recorded"}, {"Exit code", fmt.Sprint(r.ExitCode)}}
+		return []fact{{"Took, control plane, seed", "not recorded"}, {exitFact, fmt.Sprint(r.ExitCode)}}
 	}
 	plane := chart.Clean(r.Run.Cluster.Name)
 	if r.Run.Cluster.Bundled {
@@ -102,8 +112,11 @@ func facts(r result.Result) []fact {
 	return append(f,
 		fact{"Started", r.Run.Started.UTC().Format("2006-01-02 15:04:05 UTC")},
 		fact{"Seed", fmt.Sprint(r.Run.Seed)},
-		fact{"Exit code", fmt.Sprint(r.ExitCode)})
+		fact{exitFact, fmt.Sprint(r.ExitCode)})
 }
+
+// exitFact is the name of the last fact.
+const exitFact = "Exit code"
 
 // defaultInterval is that of scrapes where the scenario can't be read.
 const defaultInterval = 5 * time.Second

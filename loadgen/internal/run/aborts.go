@@ -215,6 +215,16 @@ func (a *aborts) note(s *gate.Stop, blind string) {
 	}
 }
 
+// states are the conditions, with the reasons of those that had no data yet.
+func (a *aborts) states() (all []StopState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range slices.Concat(a.stops, a.usual) {
+		all = append(all, StopState{Text: s.Text(), Blind: a.unseen[s.String()]})
+	}
+	return all
+}
+
 // blind says in a line each which conditions never had data: they could not have ended the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()

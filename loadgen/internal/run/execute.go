@@ -70,6 +70,7 @@ func (r *run) execute(parent, watched context.Context) {
 	r.fleet.End()
 	stop()
 	_ = helpers.Wait() // their errors have ended ctx
+	r.o.Control.detach()
 	if r.info.RemoteWrite = r.recording.sent(); r.info.RemoteWrite != nil {
 		r.step("remote write: %d samples sent to %s", r.info.RemoteWrite.Sent, r.info.RemoteWrite.URL)
 	}

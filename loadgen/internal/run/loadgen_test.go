@@ -18,6 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -58,7 +59,7 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	theirs := cluster.Kubeconfig{Files: "theirs.kubeconfig", ConfigOverrides: clientcmd.ConfigOverrides{CurrentContext: "their's"}}
 	gone := &cluster.Target{Admin: nowhere(), Labels: cluster.Labels("0123456789")}
 	r := &run{
-		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes},
+		o: Options{Scenario: s}, dir: dir, journal: journal{console: c}, loads: &loads{}, nodes: &nodes{spec: s.Nodes}, pause: load.NewPause(),
 		target: newTarget(gone, &userCluster{console: c, cluster: gone, cleanup: cleanupCommand(Options{Kubeconfig: theirs}, "0123456789")}, nil),
 	}
 	r.info.ID, r.info.Started = "0123456789", time.Now().UTC()

@@ -39,6 +39,7 @@ type Options struct {
 	Workers                 workers.Options
 	Confirm                 func(context.Context, cluster.Plan) (bool, error)
 	Progress                Progress
+	Control                 *Control
 	Hurry                   <-chan struct{}
 	Fuse                    Fuse
 }

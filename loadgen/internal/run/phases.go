@@ -44,6 +44,7 @@ type phases struct {
 	profiler     *profiler
 	hooks        *hooks
 	aborts       *aborts
+	steering     *steering
 
 	stamps []result.Phase // of the phases that have ended
 	missed []string       // faults that never began
@@ -87,6 +88,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 		// A phase that failed is cut short too: no gate may pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
 		ps.stamps = append(ps.stamps, stamp)
+		ps.display.endPhase(stamp)
 		err = errors.Join(err, ps.save())
 	}()
 
@@ -108,6 +110,8 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	if scrapeErr != nil {
 		stamp.End = time.Now()
 	}
+	paused, early := ps.steering.endPhase(stamp.End)
+	stamp.PausedSeconds, stamp.EndedEarly = paused.Seconds(), early && !stamp.ConditionMet
 	stamp.StalledSeconds = (ps.self.Stalls().Total(time.Now()) - stalled).Seconds()
 	stamp.Machine = machine()
 	ps.event(stamp.End, result.EventPhaseEnd, p.Name, conditionDetail(p, stamp))
@@ -117,7 +121,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	if err = errors.Join(err, scrapeErr); err != nil {
 		return causeOf(ctx, err)
 	}
-	if !p.Until.IsZero() && !stamp.ConditionMet {
+	if !p.Until.IsZero() && !stamp.ConditionMet && !stamp.EndedEarly {
 		ps.step("phase %s: %s did not hold within %s%s; the phases after it are not run", p.Name, p.Until, p.Within, reached(stamp))
 		return errConditionNotMet
 	}
@@ -127,6 +131,8 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	took := stamp.End.Sub(stamp.Start).Round(time.Millisecond)
 	switch {
+	case stamp.EndedEarly:
+		return fmt.Sprintf("ended early by the user, after %s", took)
 	case p.Until.IsZero():
 		return ""
 	case stamp.ConditionMet:
@@ -149,6 +155,7 @@ func (ps *phases) beginPhase(ctx context.Context, p *scenario.Phase, at time.Tim
 	ps.workload.BeginPhase(p.Name, at)
 	ps.follow.BeginPhase(p.Name)
 	ps.display.beginPhase(p, at)
+	ps.steering.beginPhase(p.Name, at)
 	ps.custom.beginPhase(ctx, p.Name)
 	ps.aborts.beginPhase(p.Name, at)
 	ps.event(at, result.EventPhaseStart, p.Name, "")
@@ -259,14 +266,18 @@ func deployDetail(a scenario.Action) string {
 	}
 }
 
-// awaitEnd waits until the time of the phase that began at start is over or its
-// condition holds, and tells whether the condition did.
+// awaitEnd waits until the time of the phase that began at start is over, its
+// condition holds or the user ends it, and tells whether the condition did.
 func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
+	asked := ps.steering.asked()
+	defer ps.steering.phaseOver()
 	if p.Until.IsZero() {
 		timer := time.NewTimer(time.Until(start.Add(p.For.D())))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
+			return false, nil
+		case <-asked.Done():
 			return false, nil
 		case <-ctx.Done():
 			return false, ctx.Err()
@@ -274,6 +285,7 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	}
 	within, cancel := context.WithDeadline(ctx, start.Add(p.Within.D()))
 	defer cancel()
+	defer context.AfterFunc(asked, cancel)()
 	var err error
 	switch p.Until.Text {
 	case "podsReady":
@@ -295,7 +307,7 @@ func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Ti
 	switch {
 	case err == nil:
 		return true, nil
-	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || asked.Err() != nil):
 		return false, nil
 	}
 	return false, err

@@ -3,11 +3,15 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
 	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -36,34 +40,165 @@ type Snapshot struct {
 	WatchesOpen           int
 	// Delivered counts watch events, since the start.
 	Delivered int64
+	// Scenario is the name, Dir the run's directory.
+	Scenario, Dir string
+	// Phases are those of the scenario, in order.
+	Phases []PhaseState
+	// Paused is how long load has been paused in the phase; 0: it is not.
+	Paused time.Duration
+	// Faults are those in force, in words.
+	Faults []string
+	// Stops are the conditions that end the run early. Gates is how many there are; they are judged at the end.
+	Stops []StopState
+	Gates int
 }
 
 // Ending is the phase of a Snapshot while loads and nodes end, and what the run made is removed.
 const Ending = "ending"
+
+// String is the state in a line.
+func (s Snapshot) String() string {
+	var b strings.Builder
+	switch {
+	case s.Phase == "":
+		fmt.Fprint(&b, "getting ready")
+	case s.Length == 0:
+		fmt.Fprintf(&b, "%s %s", s.Phase, clock(s.Elapsed))
+	default:
+		fmt.Fprintf(&b, "%s %s/%s", s.Phase, clock(s.Elapsed), clock(s.Length))
+	}
+	if s.Paused > 0 {
+		fmt.Fprintf(&b, " | load paused for %s", clock(s.Paused))
+	}
+	if s.Offered > 0 {
+		fmt.Fprintf(&b, " | %.0f/s offered, %.0f/s achieved, p99 %s", s.Offered, s.Achieved, s.P99.Round(100*time.Microsecond))
+	}
+	if s.Nodes > 0 {
+		fmt.Fprintf(&b, " | nodes %d/%d Ready", s.NodesReady, s.Nodes)
+	}
+	if s.PodsWanted > 0 {
+		fmt.Fprintf(&b, " | pods %d/%d Ready", s.PodsReady, s.PodsWanted)
+	}
+	if s.WatchesOpen > 0 {
+		fmt.Fprintf(&b, " | %d watches, %d events", s.WatchesOpen, s.Delivered)
+	}
+	return b.String()
+}
+
+// clock writes minutes and seconds.
+func clock(d time.Duration) string {
+	s := int(d / time.Second)
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}
+
+// PhaseState is a phase of the scenario as a run goes on. Took is 0 until it has ended, Now true while it goes on.
+type PhaseState struct {
+	Name       string
+	Length     time.Duration // or the bound of its condition
+	Until      string        // empty: it ends after Length
+	Now        bool
+	Took       time.Duration
+	EndedEarly bool // by the user
+	Paused     bool // for a part of it, by the user
+}
+
+// StopState is a condition that ends a run early, as ParseAbort of package scenario reads it. Blind says why it has no data;
+// empty: it has, or was not looked at yet.
+type StopState struct{ Text, Blind string }
 
 type display struct {
 	progress Progress
 	loads    *loads
 	nodes    *nodes
 	workload *workload.Workload
+	timeline *timeline.Writer
+	aborts   *aborts
+	steering *steering
+	fixed    Snapshot      // what does not change
+	news     chan struct{} // a snapshot is due before the second is over
 
 	mu      sync.Mutex
 	current *scenario.Phase
 	start   time.Time
+	phases  []PhaseState
+	last    Snapshot
+}
+
+func newDisplay(r *run) *display {
+	d := &display{
+		progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload, timeline: r.timeline, aborts: r.aborts, news: make(chan struct{}, 1),
+		fixed: Snapshot{Scenario: r.o.Scenario.Name, Dir: r.dir.path, Gates: len(r.o.Scenario.Gates)},
+	}
+	for i := range r.o.Scenario.Phases {
+		p := &r.o.Scenario.Phases[i]
+		d.phases = append(d.phases, PhaseState{Name: p.Name, Length: lengthOf(p), Until: p.Until.String()})
+	}
+	d.fixed.Phases = d.phases
+	d.last = d.fixed
+	return d
+}
+
+// lengthOf is how long a phase lasts, or at most.
+func lengthOf(p *scenario.Phase) time.Duration {
+	if !p.Until.IsZero() {
+		return p.Within.D()
+	}
+	return p.For.D()
 }
 
 func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.current, d.start = p, at
+	d.change(p.Name, func(s *PhaseState) { s.Now = true })
 }
 
 // beginStage shows what comes after the phases as a phase of no known length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
+// endPhase shows a phase as over.
+func (d *display) endPhase(stamp result.Phase) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.change(stamp.Name, func(s *PhaseState) {
+		s.Now, s.Took = false, max(stamp.End.Sub(stamp.Start), time.Millisecond)
+		s.EndedEarly, s.Paused = stamp.EndedEarly, stamp.PausedSeconds > 0
+	})
+}
+
+// change changes a phase in a copy: snapshots have the one before. The caller holds mu.
+func (d *display) change(name string, f func(*PhaseState)) {
+	d.phases = slices.Clone(d.phases)
+	for i := range d.phases {
+		if d.phases[i].Name == name {
+			f(&d.phases[i])
+		}
+	}
+}
+
+// changed makes a snapshot due. It returns at once.
+func (d *display) changed() {
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// run shows the run once a second, and when the user has changed it.
 func (d *display) run(ctx context.Context) error {
-	everySecond(ctx, func(now time.Time) { d.progress.Live(d.snapshot(now)) })
-	return nil
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			d.last = d.snapshot(now)
+		case <-d.news:
+			d.steered(&d.last) // rates are those of the last second
+		}
+		d.progress.Live(d.last)
+	}
 }
 
 func everySecond(ctx context.Context, f func(now time.Time)) {
@@ -83,18 +218,31 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	d.mu.Lock()
 	p, start := d.current, d.start
 	d.mu.Unlock()
-	var s Snapshot
+	s := d.fixed
 	if p != nil {
-		s.Phase, s.Until, s.Elapsed, s.Length = p.Name, p.Until.String(), now.Sub(start), p.For.D()
-		if !p.Until.IsZero() {
-			s.Length = p.Within.D()
-		}
+		s.Phase, s.Until, s.Elapsed, s.Length = p.Name, p.Until.String(), now.Sub(start), lengthOf(p)
 	}
+	d.steered(&s)
 	d.loads.snapshot(&s)
 	s.Nodes, s.NodesReady = d.nodes.live()
 	w := d.workload.Live()
 	s.PodsWanted, s.PodsReady = w.PodsWanted, w.PodsReady
+	s.Stops = d.aborts.states()
+	for _, f := range d.timeline.InForce() {
+		s.Faults = append(s.Faults, f.String())
+	}
 	return s
+}
+
+// steered adds what the user can change.
+func (d *display) steered(s *Snapshot) {
+	s.Paused = 0
+	if since := d.steering.pausedSince(); !since.IsZero() {
+		s.Paused = max(time.Since(since), time.Millisecond)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Phases = d.phases
 }
 
 // console shows steps to the user and knows whether they still wait for the end.

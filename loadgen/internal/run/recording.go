@@ -14,6 +14,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
@@ -135,6 +136,14 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	// It names addresses and keys that go with the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
 	o.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
+	return nil
+}
+
+// live is what was scraped so far; nil where samples are copied.
+func (r *recording) live() *archive.Archive {
+	if scrapes, ok := r.recorder.(*record.Recorder); ok {
+		return archive.Evaluating(scrapes.Live())
+	}
 	return nil
 }
 

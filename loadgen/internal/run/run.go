@@ -70,6 +70,7 @@ type run struct {
 	fleet     *workers.Fleet // nil: this process does all
 	loads     *loads
 	custom    *custom
+	pause     *load.Pause
 	display   *display
 	phases    *phases
 	aborts    *aborts
@@ -104,7 +105,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 // prepare makes all stages ready. The context that it returns ends with ctx or when
 // the target is lost. started undoes what it has done when it fails.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
-	r = &run{o: o, journal: journal{console: c}, aborts: ends}
+	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
 	registry, err := o.registry()
 	if err != nil {
 		return nil, nil, err
@@ -270,7 +271,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	to := load.Target{
 		Config: t.Load, Namespace: t.Namespace, Labels: t.Labels, Seed: s.Seed, Registerer: registry,
 		Samples: r.samples, Stalls: r.self.Stalls(), Callers: r.o.Loads,
-		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(),
+		Namespaces: t.BatchNamespaces(), NodeSelector: t.PodPlacement(), Tolerations: cluster.Tolerations(), Pause: r.pause,
 	}
 	started.add(r.fleet.Close) // before the samples, which take the workers' slots
 	if err := r.joinWorkers(ctx, to, registry); err != nil {
@@ -285,6 +286,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	}
 	r.self.Backlog(r.loads.backlog)
 	r.stage()
+	r.o.Control.attach(r.display.steering, r.recording.live())
 	return nil
 }
 
@@ -319,7 +321,8 @@ func (r *run) stage() {
 		r.aborts = &aborts{}
 	}
 	r.aborts.journal, r.aborts.halt, r.aborts.overdue = r.journal, r.loads.halt, r.loads.overdue
-	r.display = &display{progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload}
+	r.display = newDisplay(r)
+	r.display.steering = newSteering(r.journal, r.pause, r.fleet, r.display.changed)
 	r.phases = &phases{
 		journal: r.journal, scenario: r.o.Scenario, supervisor: r.target.supervisor, recorder: r.recording, self: r.self,
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
@@ -327,6 +330,7 @@ func (r *run) stage() {
 		outOfService: r.target.OutOfService, save: r.save,
 		profiler: &profiler{journal: r.journal, dir: r.dir.path, open: r.target.ProfileSources},
 		aborts:   r.aborts,
+		steering: r.display.steering,
 		hooks:    &hooks{journal: r.journal, dir: r.dir.path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
 	}
 }

@@ -19,6 +19,14 @@ type Fault struct {
 	End          *time.Time // nil: the timeline has none
 }
 
+// String is the kind of the fault and what it is on.
+func (f Fault) String() string {
+	if len(f.On) == 0 {
+		return strings.TrimSpace(f.Kind + " " + f.Detail)
+	}
+	return f.Kind + " on " + strings.Join(f.On, ", ")
+}
+
 // Over reports whether the fault had ended by a time.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 

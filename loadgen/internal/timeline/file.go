@@ -61,6 +61,18 @@ func (w *Writer) Register(r prometheus.Registerer) error {
 	return nil
 }
 
+// InForce lists the faults that have begun and not ended, as far as they were written.
+func (w *Writer) InForce() (all []Fault) {
+	w.marks.mu.Lock()
+	defer w.marks.mu.Unlock()
+	for _, f := range w.marks.faults.all {
+		if f.End == nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // Close closes the file.
 func (w *Writer) Close() error { return w.f.Close() }
 

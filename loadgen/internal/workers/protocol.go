@@ -96,6 +96,8 @@ const (
 	verbPhase   = "phase"   // one begins
 	verbRun     = "run"     // a load, from At on; the reply comes at its end
 	verbStop    = "stop"    // a load
+	verbPause   = "pause"   // all loads, at At; no reply
+	verbResume  = "resume"  // all loads, at At; no reply
 	verbSettle  = "settle"  // a load
 	verbMetrics = "metrics" // of the loads
 	verbResults = "results" // so far

@@ -33,6 +33,7 @@ type session struct {
 	registry *prometheus.Registry // of the loads and nodes
 	self     *generator.SelfMeter
 	samples  *samples.Recorder
+	pause    *load.Pause
 	beside   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -51,6 +52,7 @@ type learner interface{ Learn(load.Ack) }
 func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	s := &session{
 		link: l, now: now, loads: map[string]load.Load{}, registry: prometheus.NewRegistry(), stops: map[string]context.CancelFunc{},
+		pause: load.NewPause(),
 	}
 	s.clock.Store(&clock{})
 	told, err := readScenario(in)
@@ -66,7 +68,7 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	made, err := kind.MakeSome(told, load.Target{
 		Config: config, Namespace: t.Namespace, Namespaces: t.Namespaces, Labels: t.Labels, NodeSelector: t.NodeSelector,
 		Tolerations: t.Tolerations, Seed: t.Seed, Registerer: s.registry, Samples: s.samples, Stalls: s.self.Stalls(),
-		Share: in.Share, Acknowledged: s.acknowledged,
+		Share: in.Share, Acknowledged: s.acknowledged, Pause: s.pause,
 	}, "", kind.Divides)
 	if err != nil {
 		return nil, err
@@ -254,6 +256,10 @@ func (s *session) obey(ctx context.Context, c call) {
 		beside(func() reply { r := s.results(); return reply{Results: &r} })
 	case verbMetrics:
 		beside(s.metrics)
+	case verbPause:
+		s.pause.Begin(s.clock.Load().here(c.At))
+	case verbResume:
+		s.pause.End(s.clock.Load().here(c.At))
 	case verbStop:
 		s.mu.Lock()
 		stop := s.stops[c.Load]

@@ -120,7 +120,7 @@ func loadsOf(places []place) []string {
 	return all
 }
 
-// lack says why a phase has no data: it was not reached, or interrupted. Empty: neither.
+// lack says why a phase has no data: it was not reached, or not run as the scenario says. Empty: it has.
 func lack(name string, phases map[string]result.Phase) string {
 	p, reached := phases[name]
 	switch {
@@ -131,7 +131,7 @@ func lack(name string, phases map[string]result.Phase) string {
 	case p.Interrupted:
 		return fmt.Sprintf("phase %s was interrupted", name)
 	}
-	return ""
+	return steered(p)
 }
 
 func (e evidence) perRequests(read func(result.Requests) reading) finding {
@@ -235,6 +235,10 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 	f.readings = slices.Clone(f.readings)
 	for i, r := range f.readings {
 		if r.nothing || r.missing != "" {
+			continue
+		}
+		if why := e.steered(r); why != "" {
+			f.readings[i].missing, f.readings[i].withheld = why, true
 			continue
 		}
 		if why := e.saturation(r); why != "" {

@@ -118,7 +118,7 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 		}
 	}
 	for _, p := range m.Phases {
-		if p.Until != "" && !p.ConditionMet && !p.Interrupted && covered[p.Name] && run.Failure == "" {
+		if p.Until != "" && !p.ConditionMet && !p.Interrupted && !p.Steered() && covered[p.Name] && run.Failure == "" {
 			why := fmt.Sprintf("phase %s: %s was not met in %s", p.Name, p.Until, show("seconds", p.Seconds()))
 			if p.Reached != "" {
 				why += ": " + p.Reached

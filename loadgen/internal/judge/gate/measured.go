@@ -124,7 +124,7 @@ func overRun(read func(result.Measurements) reading) func(evidence) finding {
 func duration(p result.Phase) reading {
 	r := reading{value: p.Seconds(), external: new(p.Seconds() - p.StalledSeconds)}
 	switch {
-	case p.Interrupted: // lack says so
+	case p.Interrupted, p.Steered(): // lack says so
 	case p.Until != "" && !p.ConditionMet:
 		r.failed, r.detail = true, fmt.Sprintf("%s: condition %s not met", p.Name, p.Until)
 	}
@@ -154,7 +154,7 @@ func sinceFailure(p result.Phase, condition string, get func(result.Workload) *f
 			return reading{value: *v}
 		}
 	}
-	if p.Until == condition && !p.ConditionMet && !p.Interrupted {
+	if p.Until == condition && !p.ConditionMet && !p.Interrupted && !p.Steered() {
 		return duration(p)
 	}
 	return reading{nothing: true}

@@ -42,24 +42,16 @@ func (c *client) run(ctx context.Context) {
 	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
 	gap := time.Duration(clients / c.load.config.Rate * float64(time.Second))
-	next := time.Now().Add(time.Duration(float64(gap) * float64(c.number) / clients))
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
+	start, next := time.Now(), time.Duration(float64(gap)*float64(c.number)/clients)
 	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+		if _, due := c.load.pause.Await(ctx, start, next); !due || !c.arrive(context.WithoutCancel(ctx)) {
 			return
 		}
-		if !c.arrive(context.WithoutCancel(ctx)) {
-			return
-		}
-		next = next.Add(gap)
-		if late := time.Since(next); late > 0 {
+		next += gap
+		if late := c.load.pause.State().Elapsed(start, time.Now()) - next; late > 0 {
 			c.load.record.skipped.Add(int64(late / gap))
-			next = next.Add(late / gap * gap)
+			next += late / gap * gap
 		}
-		timer.Reset(time.Until(next))
 	}
 }
 

@@ -29,6 +29,7 @@ type Load struct {
 	requests  *samples.Requests
 	streams   *samples.Streams
 	stalls    *stall.Meter
+	pause     *load.Pause
 	first     []check.Register // states of the beginning, once prepared
 	events    atomic.Int64     // entries of all watchers
 
@@ -51,7 +52,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	}
 	l := &Load{
 		config: c, seed: t.Seed, record: recorder{base: time.Now()},
-		requests: t.Samples.Requests(c.Name), streams: t.Samples.Streams(c.Name), stalls: t.Stalls,
+		requests: t.Samples.Requests(c.Name), streams: t.Samples.Streams(c.Name), stalls: t.Stalls, pause: t.Pause,
 	}
 	if l.to, err = apiclient.New(t.Config, &apiclient.Roots{}); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)

@@ -58,7 +58,7 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	p := newPlan(l.Recorded, o, l.NamespacesIn(t.Namespace)[1:])
 	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
 	r.op = &operation{
-		plan: p, templates: templates, prepare: r.prepare, now: r.now,
+		plan: p, templates: templates, prepare: r.prepare, now: r.now, await: r.await,
 		ledger: newLedger(len(p.kinds), len(p.trace.Actors), o.Copies),
 	}
 	if r.Requests, err = request.New(t, l, r.op, r.pacer); err != nil {
@@ -75,8 +75,16 @@ const (
 	pingAfter   = 30 * time.Second
 )
 
-// now is the time since the load's start.
-func (r *Load) now() time.Duration { return time.Since(time.Unix(0, r.start.Load())) }
+// now is the time since the load's start, without pauses.
+func (r *Load) now() time.Duration {
+	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
+}
+
+// await waits until a time since the load's start. False: ctx ended before.
+func (r *Load) await(ctx context.Context, at time.Duration) bool {
+	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
+	return due
+}
 
 // prepare makes the plan ready: what the cluster has, the schedule, the objects, and headers of all users.
 func (r *Load) prepare(ctx context.Context) error {

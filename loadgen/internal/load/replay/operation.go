@@ -28,8 +28,9 @@ type operation struct {
 	mu       sync.Mutex
 	seconds  bins                 // requests that were taken up, under mu
 	now      func() time.Duration // since the load's start
-	unset    atomic.Int64         // exact versions that were left out
-	restarts atomic.Int64         // pages without a token: the first page was asked for
+	await    func(ctx context.Context, at time.Duration) bool
+	unset    atomic.Int64 // exact versions that were left out
+	restarts atomic.Int64 // pages without a token: the first page was asked for
 }
 
 // pageKey names the lists whose pages belong together.

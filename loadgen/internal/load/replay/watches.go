@@ -59,18 +59,8 @@ func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 // run opens watches until ctx ends, then ends all and waits for them.
 func (w *watches) run(ctx context.Context) {
 	defer w.end()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for n, a := range w.op.watches {
-		if wait := a.At - w.op.now(); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if ctx.Err() != nil {
+		if !w.op.await(ctx, a.At) {
 			return
 		}
 		w.start(ctx, int64(n), a)

@@ -49,7 +49,7 @@ func (c *Calls) Run(ctx context.Context) error {
 	var calls sync.WaitGroup
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for e.due = e.pacer.At(e.n); e.awaitDue(ctx, timer); e.advance() {
+	for e.due = e.next(); e.awaitDue(ctx, timer); e.advance() {
 		now := e.now()
 		if e.inFlight.Load() >= e.maxInFlight {
 			e.unsent(0, e.ownBacklog(now))
@@ -60,7 +60,7 @@ func (c *Calls) Run(ctx context.Context) error {
 		calls.Go(func() { c.call(f) })
 	}
 	end := e.now()
-	for ; e.due < end; e.advance() {
+	for late := !e.paused(); late && e.due < end; e.advance() {
 		e.unsent(0, true)
 	}
 	e.finish(end)

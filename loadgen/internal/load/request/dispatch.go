@@ -23,11 +23,12 @@ func (e *engine) dispatch(ctx context.Context) {
 	sleep := &sleep{timer: time.NewTimer(time.Hour), wakeup: e.wakeup}
 	defer sleep.timer.Stop()
 
-	e.due = e.pacer.At(e.n)
+	e.due = e.next()
 	last := e.now() // when we last looked before the end
 	for now := last; !e.ended.Load() && now < until; now = e.now() {
 		last = now
-		for sent := 0; sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
+		paused := e.paused()
+		for sent := 0; !paused && sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
 			now = e.arrive()
 			last = now
 		}
@@ -36,8 +37,12 @@ func (e *engine) dispatch(ctx context.Context) {
 		if e.due == arrival.Never && !e.dry.Load() {
 			e.runDry()
 		}
-		if e.due > now {
-			sleep.until(e, min(e.due, until))
+		wake := e.due
+		if paused {
+			wake = arrival.Never
+		}
+		if wake > now {
+			sleep.until(e, min(wake, until))
 			e.conn = nil // in turns, from one round to the next
 		}
 	}
@@ -45,7 +50,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	e.ended.Store(true)
 	end := min(until, e.now())
 	// Arrivals that were due and not reached are offered, and not sent.
-	for late := e.due <= last; late && e.due < end; e.advance() {
+	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
 	e.finish(end)
@@ -69,7 +74,7 @@ func (e *engine) flush() {
 
 func (e *engine) advance() {
 	e.n += e.share.Step()
-	e.due = e.pacer.At(e.n)
+	e.due = e.next()
 }
 
 // arrive takes up the arrival that is due and gives the time after.

@@ -48,6 +48,7 @@ type engine struct {
 	samples     *samples.Requests // nil: not recorded
 	stalls      *stall.Meter      // nil: none are known
 	share       load.Share
+	pause       *load.Pause // nil: there are no pauses
 
 	start    time.Time
 	flights  flights
@@ -62,7 +63,9 @@ type engine struct {
 	// The dispatcher's.
 	n        int64 // the next arrival
 	due      time.Duration
-	round    int // arrivals taken up since it woke
+	pauses   *load.PauseState // as the dispatcher knows it
+	moved    time.Duration    // by which pauses have moved arrivals
+	round    int              // arrivals taken up since it woke
 	spare    []*flight
 	again    []*flight      // collected just now
 	conn     *h2conn.Conn   // used last in this round; may be nil
@@ -107,7 +110,7 @@ func (e *engine) wake() {
 
 // of takes from the target what is not the operation's.
 func (e *engine) of(t load.Target, name string) {
-	e.samples, e.stalls, e.share = t.Samples.Requests(name), t.Stalls, t.Share
+	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
 }
 
@@ -146,14 +149,45 @@ func (e *engine) close() {
 
 // awaitDue waits until the next arrival is due. False: ctx has ended.
 func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
-	if wait := e.due - e.now(); wait > 0 {
+	for ctx.Err() == nil {
+		paused := e.paused()
+		wait := e.due - e.now()
+		switch {
+		case paused:
+			wait = arrival.Never
+		case wait <= 0:
+			return true
+		}
 		timer.Reset(wait)
 		select {
 		case <-timer.C:
+		case <-e.pauses.Changed():
 		case <-ctx.Done():
 		}
 	}
-	return ctx.Err() == nil
+	return false
+}
+
+// paused reports whether arrivals stand still. Those to come are moved by the pauses that have ended.
+func (e *engine) paused() bool {
+	if s := e.pause.State(); s != e.pauses {
+		e.pauses = s
+		moved := s.Lost(e.start)
+		if e.due != arrival.Never {
+			e.due += moved - e.moved
+		}
+		e.moved = moved
+	}
+	return e.pauses.Paused()
+}
+
+// next is when arrival n is due.
+func (e *engine) next() time.Duration {
+	due := e.pacer.At(e.n)
+	if due >= arrival.Never-e.moved {
+		return arrival.Never
+	}
+	return due + e.moved
 }
 
 // run dispatches until ctx ends and the last request in flight has ended.
@@ -164,9 +198,22 @@ func (e *engine) run(ctx context.Context) {
 	over := make(chan struct{})
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(over) })
+	sweeper.Go(func() { e.followPauses(over) })
 	e.dispatch(ctx)
 	close(over)
 	sweeper.Wait()
+}
+
+// followPauses wakes the dispatcher when a pause begins or ends, until over is closed.
+func (e *engine) followPauses(over <-chan struct{}) {
+	for s := e.pause.State(); s != nil; s = e.pause.State() {
+		select {
+		case <-s.Changed():
+			e.wake()
+		case <-over:
+			return
+		}
+	}
 }
 
 // sweep cancels open flights past their deadline until over is closed.

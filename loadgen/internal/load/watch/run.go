@@ -73,25 +73,17 @@ func (w *Watches) begin(ctx context.Context) {
 	w.mu.Lock()
 	w.running.start = start
 	w.mu.Unlock()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for i := range w.watchers {
 		at := w.pacer.At(int64(w.share.Number(i)))
 		if at == arrival.Never {
 			return
 		}
-		if wait := time.Until(start.Add(at)); wait > 0 {
-			timer.Reset(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-		}
-		if ctx.Err() != nil {
+		due, ok := w.pause.Await(ctx, start, at)
+		if !ok {
 			return
 		}
 		v := &w.watchers[i]
-		v.intended = w.since(start.Add(at))
+		v.intended = w.since(due)
 		if w.load.Start == "watchList" {
 			v.machine.State, v.machine.Next = w.state(), w.state()
 		}

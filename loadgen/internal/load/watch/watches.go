@@ -45,6 +45,7 @@ type Watches struct {
 	exposed   *exposed
 	samples   *samples.Streams
 	share     load.Share
+	pause     *load.Pause
 	stalls    *stall.Meter
 	// queue holds the watches that are to make an attempt. It has room for all, so that read loops never wait.
 	queue chan *watcher
@@ -95,7 +96,7 @@ func New(t load.Target, l scenario.Load, pacer arrival.Pacer, objects Objects) (
 		load: l, objects: objects, pacer: pacer, endpoint: to,
 		roster: newRoster(l.Count), watchers: make([]watcher, l.Count),
 		phases: load.NewPhases(newWatchStats), base: time.Now(), exposed: newExposed(time.Now()),
-		samples: t.Samples.Streams(l.Name), stalls: t.Stalls, share: t.Share,
+		samples: t.Samples.Streams(l.Name), stalls: t.Stalls, share: t.Share, pause: t.Pause,
 		queue: make(chan *watcher, l.Count), allOpen: make(chan struct{}),
 		connections: map[*connection]struct{}{}, draw: rand.New(rand.NewPCG(uint64(t.Seed), 0x7761746368+uint64(t.Share.Index))),
 	}

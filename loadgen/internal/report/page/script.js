@@ -1,7 +1,7 @@
 // The charts that can be zoomed, and the values at the cursor in all of them. Without
 // this the page shows the same lines as SVG.
 'use strict';
-(() => {
+const drawCharts = () => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const root = document.documentElement;
   const clock = document.getElementById('clock');
@@ -269,9 +269,16 @@
   }
 
   plots = [...document.querySelectorAll('.plot')].map((element, k) => newPlot(element, data.charts[k]));
-  if (!plots.length) return;
+  // What the page of a run that goes on needs, to draw it again: the stretch that is shown, in Unix seconds; null: all.
+  const ended = new AbortController();
+  const drawn = {
+    shown: () => whole() || !plots.length ? null : shown.map(s => data.start + s),
+    show: ([from, to]) => { if (plots.length) zoom(from - data.start, to - data.start); },
+    end: () => { ended.abort(); plots.forEach(chart => chart.destroy()); },
+  };
+  if (!plots.length) return drawn;
   root.classList.add('live');
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plots.forEach(chart => chart.redraw(false)));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plots.forEach(chart => chart.redraw(false)), { signal: ended.signal });
   for (const d of drawings) {
     d.element.addEventListener('pointermove', e => { active = null; point(d.seconds(e)); });
     d.element.addEventListener('pointerleave', unpoint);
@@ -284,4 +291,6 @@
     band.addEventListener('click', show);
     band.addEventListener('keydown', e => { if (e.key === 'Enter' || e.key === ' ') { show(); e.preventDefault(); } });
   });
-})();
+  return drawn;
+};
+let charts = drawCharts();

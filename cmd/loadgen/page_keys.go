@@ -1,0 +1,54 @@
+package main
+
+// keyParser finds the keys in what a terminal sends. Escape sequences, as of arrows, and what is pasted are no keys.
+type keyParser struct {
+	state  keyState
+	digits string // of a sequence
+	pasted bool
+}
+
+type keyState int
+
+const (
+	keyPlain  keyState = iota
+	keyEscape          // after ESC
+	keyCSI             // in ESC [ ...
+	keySS3             // after ESC O
+)
+
+// The parameters of the sequences around what is pasted.
+const (
+	pasteBegins = "200"
+	pasteEnds   = "201"
+)
+
+// feed returns the keys in the next bytes.
+func (p *keyParser) feed(data []byte) (keys []byte) {
+	for _, b := range data {
+		switch p.state {
+		case keyEscape:
+			p.state = map[byte]keyState{'[': keyCSI, 'O': keySS3, 0x1b: keyEscape}[b]
+			p.digits = ""
+		case keySS3:
+			p.state = keyPlain
+		case keyCSI:
+			if b < 0x40 || b > 0x7e {
+				if len(p.digits) < 8 {
+					p.digits += string(rune(b))
+				}
+				continue
+			}
+			p.state = keyPlain
+			if b == '~' && (p.digits == pasteBegins || p.digits == pasteEnds) {
+				p.pasted = p.digits == pasteBegins
+			}
+		default:
+			if b == 0x1b {
+				p.state = keyEscape
+			} else if !p.pasted {
+				keys = append(keys, b)
+			}
+		}
+	}
+	return keys
+}

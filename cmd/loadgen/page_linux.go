@@ -1,0 +1,9 @@
+package main
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios  = unix.TCGETS
+	setTermios  = unix.TCSETS
+	noCharacter = 0 // of a control character that is off
+)

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "golang.org/x/sys/unix"
+
+const (
+	getTermios  = unix.TIOCGETA
+	setTermios  = unix.TIOCSETA
+	noCharacter = 0xff // of a control character that is off
+)

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen"
+)
+
+// drawEvery is the least time between two frames.
+const drawEvery = 250 * time.Millisecond
+
+// page shows a run on a terminal and obeys keys. It begins with the first snapshot. A nil page shows nothing.
+type page struct {
+	control *loadgen.Control
+
+	mu       sync.Mutex
+	model    pageModel
+	terminal *terminal // nil: not yet
+	over     bool      // it was closed, or there is no terminal for it
+	steps    []string  // to be written when it is closed
+	quitting bool
+
+	writing sync.Mutex // held while the terminal is written
+	dirty   chan struct{}
+	closing chan struct{}
+	tasks   sync.WaitGroup
+}
+
+func newPage(control *loadgen.Control, began time.Time, url string) *page {
+	return &page{
+		control: control, model: pageModel{began: began, url: url, colours: true}, dirty: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+}
+
+// show takes in a snapshot. False: there is no page.
+func (p *page) show(s loadgen.Snapshot) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return false
+	}
+	if p.terminal == nil && !p.open() {
+		return false
+	}
+	p.model.take(s, time.Now())
+	p.renew()
+	return true
+}
+
+// open takes the terminal. False: there is none for a page, now or later. The caller holds mu.
+func (p *page) open() bool {
+	t, err := openTerminal()
+	if err != nil {
+		p.over = true // the live line says the same in less
+		return false
+	}
+	p.terminal = t
+	p.tasks.Go(p.draw)
+	go p.readKeys() // ends with the terminal; where its reads cannot be called off, with the program
+	return true
+}
+
+// step takes in a line about something done. False: there is no page to show it.
+func (p *page) step(line string) bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || p.terminal == nil {
+		return false
+	}
+	p.steps, p.model.steps = append(p.steps, line), append(p.model.steps, line)
+	p.renew()
+	return true
+}
+
+// renew lets the page be drawn. The caller holds mu.
+func (p *page) renew() {
+	select {
+	case p.dirty <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// draw draws the page when it has changed, not too often.
+func (p *page) draw() {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	for {
+		select {
+		case <-p.dirty:
+		case <-p.closing:
+			return
+		}
+		p.mu.Lock()
+		columns, rows := p.terminal.size()
+		frame := p.model.frame(columns, rows, time.Now())
+		p.mu.Unlock()
+		if !p.write(frame, columns, rows) {
+			return
+		}
+		wait.Reset(drawEvery)
+		select {
+		case <-wait.C:
+		case <-p.closing:
+			return
+		}
+	}
+}
+
+// write draws a frame. False: the page is closed, or the terminal is gone.
+func (p *page) write(frame []string, columns, rows int) bool {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	select {
+	case <-p.closing:
+		return false
+	default:
+		return p.terminal.draw(frame, columns, rows) == nil
+	}
+}
+
+func (p *page) readKeys() {
+	var parser keyParser
+	data := make([]byte, 256)
+	for {
+		n, err := p.terminal.file.Read(data)
+		for _, key := range parser.feed(data[:n]) {
+			p.press(key)
+		}
+		if err != nil {
+			return // it was closed, or is gone
+		}
+	}
+}
+
+// press does what a key asks.
+func (p *page) press(key byte) {
+	said := ""
+	switch key {
+	case 'p':
+		err := p.control.Pause()
+		if errors.Is(err, loadgen.ErrPaused) {
+			err = p.control.Resume()
+		}
+		said = text(err)
+	case 'n':
+		p.mu.Lock()
+		shown := p.model.snapshot.Phase // a key that is held must not end the next one
+		p.mu.Unlock()
+		said = text(p.control.EndPhase(shown))
+	case 'q':
+		said = p.quit()
+	case '?', 'h':
+	default:
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if key == '?' || key == 'h' {
+		p.model.help = !p.model.help
+	}
+	p.model.said = said
+	p.renew()
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// quit is Ctrl-C, once: a key that is held must not skip the end in order.
+func (p *page) quit() string {
+	p.mu.Lock()
+	again := p.quitting
+	p.quitting = true
+	p.mu.Unlock()
+	if again {
+		return "the run is ending; Ctrl-C does not wait"
+	}
+	return text(syscall.Kill(os.Getpid(), syscall.SIGINT))
+}
+
+// close gives the terminal back and returns the steps that the page has shown.
+func (p *page) close() []string {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	shown := p.terminal != nil && !p.over
+	p.over = true
+	p.mu.Unlock()
+	if !shown {
+		return nil
+	}
+	close(p.closing)
+	p.leave()
+	p.tasks.Wait()
+	return p.steps
+}
+
+// abandonWithin bounds abandon: the terminal may take nothing any more.
+const abandonWithin = time.Second
+
+// abandon is close for a program that is about to end.
+func (p *page) abandon() {
+	p.mu.Lock()
+	shown := p.terminal != nil && !p.over
+	p.over = true
+	p.mu.Unlock()
+	if !shown {
+		return
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		p.leave()
+	}()
+	select {
+	case <-left:
+	case <-time.After(abandonWithin):
+	}
+}
+
+// leave gives the terminal back at once.
+func (p *page) leave() {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_ = p.terminal.restore() // it may be gone
+}

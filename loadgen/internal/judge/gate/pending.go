@@ -1,0 +1,21 @@
+package gate
+
+import (
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Pending lists the gates of a scenario with their bounds, before they are judged.
+func Pending(s *scenario.Scenario) ([]result.Gate, error) {
+	gates, err := Compile(s)
+	if err != nil {
+		return nil, err
+	}
+	all := []result.Gate{}
+	for _, c := range gates {
+		all = append(all, result.Gate{
+			Name: c.Name, Objective: c.objective.Name, Over: c.Over, Bound: c.bound, Op: c.op, Unit: string(c.objective.Unit),
+		})
+	}
+	return all, nil
+}

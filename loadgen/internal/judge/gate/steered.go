@@ -1,0 +1,38 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// steered says how the user changed a phase while it went on. Empty: not at all.
+func steered(p result.Phase) string {
+	switch {
+	case p.EndedEarly:
+		return fmt.Sprintf("phase %s was ended early by the user, after %s", p.Name, show("seconds", p.Seconds()))
+	case p.PausedSeconds > 0:
+		return fmt.Sprintf("load was paused by the user for %s in phase %s", show("seconds", p.PausedSeconds), p.Name)
+	}
+	return ""
+}
+
+// SteeredNotes says in a line each which phases the user changed while they went on.
+func SteeredNotes(phases []result.Phase) (notes []string) {
+	for _, p := range phases {
+		if why := steered(p); why != "" {
+			notes = append(notes, why+": gates over it are not judged")
+		}
+	}
+	return notes
+}
+
+// steered says which of the phases that a value was measured in the user changed. Empty: none.
+func (e evidence) steered(r reading) string {
+	for _, name := range r.measuredIn {
+		if why := steered(e.phases[name]); why != "" {
+			return why
+		}
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Live is what the page of a run that goes on shows beside what the run has recorded.
+type Live struct {
+	Word     string // what the run does: running, paused
+	Headline string
+	Gates    []result.Gate // without values
+	Starting bool          // nothing is recorded yet: there are no charts
+}
+
+// pending is the verdict of a gate that was not judged yet.
+const pending result.Verdict = "pending"
+
+// liveSections are the parts of the page that need no verdict, and whose making costs little.
+func liveSections() []section {
+	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
+}
+
+// LiveHTML writes the page of a run that goes on: report.html with the verdict to come, and a script that asks its server for
+// the state of the run and for the page again. r holds what is known of the run so far, its Ended the time of the page.
+func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
+	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
+	for i := range r.Gates {
+		r.Gates[i].Verdict = pending
+	}
+	p := &page{live: true, bare: l.Starting}
+	p.lay(ctx, r, timeline, slots, scenarioYAML, src)
+	p.Word, p.Headline = word(result.Verdict(l.Word)), chart.Clean(l.Headline)
+	p.Title = fmt.Sprintf("%s: %s", p.Word, p.Scenario)
+	p.Facts = slices.DeleteFunc(p.Facts, func(f fact) bool { return f.Name == exitFact })
+	all := liveSections()
+	if l.Starting {
+		all = nil
+	}
+	return p.write(ctx, w, all)
+}
+
+// Live reports whether the run goes on.
+func (p *page) Live() bool { return p.live }

@@ -1,0 +1,229 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// Control commands a run that goes on and reads what it has recorded. The zero value is ready; given in Options it belongs to
+// that run. Commands are errors while no phase goes on. It is safe for concurrent use.
+type Control struct {
+	mu    sync.Mutex
+	steer *steering // nil: there is no run
+
+	// reading is held by readers of recorded, which the run takes away before it closes it.
+	reading  sync.RWMutex
+	recorded *archive.Archive // nil: nothing is recorded here
+	ctx      context.Context  // ends when the run takes recorded away
+	cancel   context.CancelFunc
+}
+
+// ErrPaused is the error of a pause while there is one.
+var ErrPaused = errors.New("load is paused already")
+
+// errNoRun answers commands before and after a run.
+var errNoRun = errors.New("no run goes on")
+
+func (c *Control) command(do func(*steering) error) error {
+	c.mu.Lock()
+	s := c.steer
+	c.mu.Unlock()
+	if s == nil {
+		return errNoRun
+	}
+	return do(s)
+}
+
+// Pause stops the arrivals of all loads, in all workers. What is in flight ends; phases and faults go on. Figures of the
+// phase are not judged.
+func (c *Control) Pause() error { return c.command((*steering).pauseLoad) }
+
+// Resume lets arrivals go on where they stopped: nothing is owed.
+func (c *Control) Resume() error { return c.command((*steering).resumeLoad) }
+
+// EndPhase ends the present phase; the next one begins. Its figures are not judged. A name that is not empty must be the
+// present phase's.
+func (c *Control) EndPhase(name string) error {
+	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
+}
+
+// Recorded calls use with what the run has scraped so far; nil: it scrapes nothing, or there is no run. The context ends
+// before the run closes it.
+func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive)) {
+	c.reading.RLock()
+	defer c.reading.RUnlock()
+	if c.recorded == nil {
+		use(ctx, nil)
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	use(ctx, c.recorded)
+}
+
+// attach gives the control to a run. A nil Control takes nothing.
+func (c *Control) attach(s *steering, recorded *archive.Archive) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.steer = s
+	c.mu.Unlock()
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.recorded = recorded
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+}
+
+// detach takes it away, and returns when nothing reads what is recorded.
+func (c *Control) detach() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	attached := c.steer != nil
+	c.steer = nil
+	c.mu.Unlock()
+	if !attached {
+		return
+	}
+	c.cancel()
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.recorded = nil
+}
+
+// steering does what the user asks of a run that goes on, and keeps how that changed the present phase.
+type steering struct {
+	journal
+	pause   *load.Pause
+	fleet   *workers.Fleet // nil: there are no workers
+	changed func()         // what is displayed has changed; it returns at once
+
+	mu      sync.Mutex
+	phase   string // empty: none goes on
+	ending  context.Context
+	end     context.CancelFunc
+	since   time.Time     // from when on the present pause counts in the phase; zero: there is none
+	paused  time.Duration // in the phase, by pauses that are over
+	stopped bool          // the user has ended the phase
+	over    bool          // the phase ends
+}
+
+func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed func()) *steering {
+	return &steering{journal: j, pause: pause, fleet: fleet, changed: changed, ending: context.Background(), end: func() {}}
+}
+
+// beginPhase begins to count for a phase.
+func (s *steering) beginPhase(name string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase, s.paused, s.stopped, s.over = name, 0, false, false
+	s.ending, s.end = context.WithCancel(context.Background())
+	if !s.since.IsZero() {
+		s.since = at
+	}
+}
+
+// endPhase ends the counting, and says for how long load was paused in the phase, and whether the user ended it.
+func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paused, early = s.paused, s.stopped
+	if !s.since.IsZero() {
+		paused += at.Sub(s.since)
+	}
+	s.end()
+	s.phase, s.paused = "", 0
+	return paused, early
+}
+
+// phaseOver says that the phase ends: the user cannot end it any more.
+func (s *steering) phaseOver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
+
+// asked ends when the user ends the present phase.
+func (s *steering) asked() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// pausedSince is when the present pause began, in the present phase; zero: there is none.
+func (s *steering) pausedSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since
+}
+
+func (s *steering) pauseLoad() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase == "" {
+		return errors.New("no phase goes on: there is no load to pause")
+	}
+	at := time.Now()
+	if !s.pause.Begin(at) {
+		return ErrPaused
+	}
+	s.fleet.Pause(at)
+	s.since = at
+	s.tell(at, "load paused", "load is paused: the figures of phase "+s.phase+" will not be judged")
+	return nil
+}
+
+func (s *steering) resumeLoad() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Now()
+	if !s.pause.End(at) {
+		return errors.New("load is not paused")
+	}
+	s.fleet.Resume(at)
+	if s.phase != "" {
+		s.paused += at.Sub(s.since)
+	}
+	s.since = time.Time{}
+	s.tell(at, "load resumed", "load goes on")
+	return nil
+}
+
+func (s *steering) endPhaseEarly(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.phase == "":
+		return errors.New("no phase goes on: there is none to end")
+	case name != "" && name != s.phase:
+		return fmt.Errorf("phase %s does not go on: it is phase %s", name, s.phase)
+	case s.stopped, s.over:
+		return fmt.Errorf("phase %s is ending already", s.phase)
+	}
+	s.stopped = true
+	s.tell(time.Now(), "phase ended early", "phase "+s.phase+" is ended early: its figures will not be judged")
+	s.end()
+	return nil
+}
+
+// tell notes what the user did. The caller holds mu.
+func (s *steering) tell(at time.Time, name, line string) {
+	detail := "by the user"
+	if s.phase != "" {
+		detail = "phase " + s.phase + ", " + detail
+	}
+	s.step("%s", line)
+	s.event(at, result.EventNote, name, detail)
+	s.changed()
+}

@@ -1,0 +1,134 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+const (
+	// mostStreams browsers are told the state of the run; others are refused.
+	mostStreams = 32
+	// tellWithin bounds the writing of a state: a browser that does not read is left.
+	tellWithin = 5 * time.Second
+	// fetchWithin bounds how long the end of a run waits for browsers to fetch the report.
+	fetchWithin = 5 * time.Second
+)
+
+// state is what the page's script shows.
+type state struct {
+	Word    string   `json:"word"`
+	Line    string   `json:"line"`
+	Phase   string   `json:"phase"` // that goes on; empty: none
+	Paused  bool     `json:"paused"`
+	Steps   []string `json:"steps"`
+	Version int      `json:"version"` // of the page that can be had
+	Final   bool     `json:"final"`   // the report can be had
+}
+
+func stateOf(n run.Snapshot, steps []string) state {
+	s := state{Word: word(n), Line: n.String(), Phase: phaseOf(n), Paused: n.Paused > 0, Steps: steps}
+	if s.Steps == nil {
+		s.Steps = []string{}
+	}
+	return s
+}
+
+// word is what the run does.
+func word(n run.Snapshot) string {
+	switch {
+	case n.Paused > 0:
+		return "PAUSED"
+	case len(n.Phases) > 0 && n.Phases[len(n.Phases)-1].Took > 0:
+		return "ENDING"
+	}
+	return "RUNNING"
+}
+
+// phaseOf is the phase that goes on; "" between two.
+func phaseOf(n run.Snapshot) string {
+	for _, p := range n.Phases {
+		if p.Now {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// serveEvents tells a browser the state whenever it changes (server-sent events).
+func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if !s.join() {
+		http.Error(w, fmt.Sprintf("%d browsers follow the run already", mostStreams), http.StatusServiceUnavailable)
+		return
+	}
+	defer s.leave()
+	w.Header().Set("Content-Type", "text/event-stream")
+	to := http.NewResponseController(w)
+	for {
+		s.mu.Lock()
+		changed, now := s.changed, stateOf(s.snapshot, s.steps)
+		now.Final = s.final != nil
+		s.mu.Unlock()
+		now.Version = s.pages.next()
+		text, err := json.Marshal(now)
+		if err != nil {
+			return
+		}
+		_ = to.SetWriteDeadline(time.Now().Add(tellWithin)) // where it cannot be set, the write takes as long as it takes
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || to.Flush() != nil || now.Final {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *Server) join() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams == mostStreams {
+		return false
+	}
+	s.streams++
+	return true
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams--
+}
+
+// Finish gives the report of the run in dir to the browsers that follow it, waits until they have it, for some seconds at
+// most or until hurry is closed, and ends the server.
+func (s *Server) Finish(dir string, hurry <-chan struct{}) error {
+	if s == nil {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, result.HTMLFile))
+	if err == nil {
+		waiting := 0
+		s.change(func(s *Server) { s.final, waiting = text, s.streams })
+		deadline := time.NewTimer(fetchWithin)
+		defer deadline.Stop()
+		for late := false; waiting > 0 && !late; waiting-- {
+			select {
+			case <-s.fetched:
+			case <-deadline.C:
+				late = true
+			case <-hurry:
+				late = true
+			}
+		}
+	}
+	return s.Close()
+}

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// The page is made in the generator's process: not more often than this, and so seldom that its making takes at most one
+// part in leastRest of the time.
+const (
+	pageEvery = 3 * time.Second
+	leastRest = 50
+)
+
+// pages keeps the page that was made last.
+type pages struct {
+	making sync.Mutex // held while a page is made
+
+	mu      sync.Mutex
+	text    []byte
+	version int
+	fresh   time.Time // until when it is not made again
+}
+
+// next is the version of the page that can be had now.
+func (p *pages) next() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Now().Before(p.fresh) {
+		return p.version
+	}
+	return p.version + 1
+}
+
+// get returns the page, made anew where it is old.
+func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err error) {
+	p.making.Lock()
+	defer p.making.Unlock()
+	if p.next() != p.version {
+		began := time.Now()
+		made, err := write()
+		if err != nil {
+			return nil, 0, err
+		}
+		now := time.Now()
+		p.mu.Lock()
+		p.text, p.version, p.fresh = made, p.version+1, now.Add(max(pageEvery, leastRest*now.Sub(began)))
+		p.mu.Unlock()
+	}
+	return p.text, p.version, nil
+}
+
+// servePage answers with the page of the run that goes on.
+func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	n := s.snapshot
+	s.mu.Unlock()
+	text, version, err := s.pages.get(func() ([]byte, error) { return s.write(r.Context(), n) })
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Page-Version", strconv.Itoa(version))
+	_, _ = w.Write(text) // an error means that the browser has gone
+}
+
+// write makes the page of what the run has recorded so far.
+func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err error) {
+	l := report.Live{Word: strings.ToLower(word(n)), Headline: headline(n), Starting: n.Dir == ""}
+	rec, text := &rundir.Recorded{}, []byte(nil)
+	if n.Dir != "" {
+		if rec, text, err = read(n.Dir, time.Now().UTC()); err != nil {
+			return nil, err
+		}
+	}
+	r := result.Result{Run: rec.Run, Measurements: rec.Measurements}
+	r.Run.Scenario = cmp.Or(r.Run.Scenario, n.Scenario)
+	if rec.Scenario != nil {
+		r.Recovery = recovery.Analyse(rec)
+		if l.Gates, err = gate.Pending(rec.Scenario); err != nil {
+			return nil, err
+		}
+	}
+	s.control.Recorded(ctx, func(ctx context.Context, a *archive.Archive) {
+		var src chart.Source
+		if a != nil {
+			src = a
+		}
+		var b bytes.Buffer
+		err = report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)
+		page = b.Bytes()
+	})
+	return page, err
+}
+
+// headline says in a line how far the run is.
+func headline(n run.Snapshot) string {
+	phase := phaseOf(n)
+	switch {
+	case len(n.Phases) == 0:
+		return "The control plane and the nodes are made ready."
+	case phase != "" && n.Gates > 0:
+		return fmt.Sprintf("Phase %s goes on. The gates are judged at the end.", phase)
+	case phase != "":
+		return fmt.Sprintf("Phase %s goes on.", phase)
+	}
+	return "No phase goes on."
+}
+
+// read reads what a run has written so far. Ended is the present.
+func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
+	rec := &rundir.Recorded{Dir: dir}
+	var err error
+	if rec.Run, err = result.ReadRun(dir); err != nil {
+		return nil, nil, err
+	}
+	rec.Run.Ended = now
+	err = result.ReadJSON(dir, result.MeasurementsFile, &rec.Measurements)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	text, err := result.ReadFile(dir, result.ScenarioFile)
+	if err == nil {
+		rec.Scenario, err = scenario.ParseRecorded(filepath.Join(dir, result.ScenarioFile), text)
+	}
+	if err == nil {
+		rec.Timeline, err = timeline.Read(dir)
+	}
+	if err == nil {
+		rec.Slots, err = samples.Read(dir)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	rec.Measurements.Phases = append(rec.Measurements.Phases, unmeasured(rec.Measurements.Phases, rec.Timeline, now)...)
+	return rec, text, nil
+}
+
+// unmeasured are the phases of a timeline that are not among those measured: the last, which goes on or has just ended.
+func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
+	known := map[string]bool{}
+	for _, p := range measured {
+		known[p.Name] = true
+	}
+	for _, e := range events {
+		switch {
+		case known[e.Name]:
+		case e.Kind == result.EventPhaseStart:
+			more = append(more, result.Phase{Name: e.Name, Start: e.Time, End: now})
+		case e.Kind == result.EventPhaseEnd && len(more) > 0 && more[len(more)-1].Name == e.Name:
+			more[len(more)-1].End = e.Time
+		}
+	}
+	return more
+}

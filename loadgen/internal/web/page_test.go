@@ -1,0 +1,90 @@
+package web
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/internal/timeline"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// A page is made again after its rest, which is the longer the more its making costs.
+func TestPageIsMadeSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pages
+		made, takes := 0, 10*time.Millisecond
+		write := func() ([]byte, error) {
+			made++
+			time.Sleep(takes)
+			return []byte("page"), nil
+		}
+		get := func(want int) {
+			t.Helper()
+			announced := p.next()
+			if _, version, err := p.get(write); err != nil || version != want || made != want || announced != want {
+				t.Errorf("version %d of %d, announced %d, %v; want %d", version, made, announced, err, want)
+			}
+		}
+		get(1)
+		get(1)
+		time.Sleep(pageEvery)
+		takes = time.Second
+		get(2)
+		time.Sleep(49 * time.Second)
+		get(2)
+		time.Sleep(time.Second)
+		get(3)
+		time.Sleep(time.Hour)
+		if _, _, err := p.get(func() ([]byte, error) { return nil, errors.New("torn") }); err == nil {
+			t.Error("an error is lost")
+		}
+		get(4)
+	})
+}
+
+// The page of a run shows its phases so far, the present one among them, and its gates.
+func TestPageOfAHalfRun(t *testing.T) {
+	s, _ := serve(t)
+	dir := t.TempDir()
+	began := time.Now().UTC().Add(-time.Minute)
+	text := "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: half\nphases: [{name: first, for: 20s}, {name: second, for: 5m}]\n" +
+		"gates: [{name: mutating, objective: mutating-latency, max: 1s}]\n"
+	if err := rundir.WriteFile(dir+"/"+result.ScenarioFile, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := rundir.WriteInfo(dir, result.Run{ID: "0123456789", Scenario: "half", Started: began}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := timeline.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Close()
+	for _, e := range []result.Event{
+		{Time: began, Kind: result.EventPhaseStart, Name: "first"}, {Time: began.Add(20 * time.Second), Kind: result.EventPhaseEnd, Name: "first"},
+		{Time: began.Add(21 * time.Second), Kind: result.EventPhaseStart, Name: "second"},
+	} {
+		if err := events.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.write(t.Context(), run.Snapshot{
+		Scenario: "half", Dir: dir, Phase: "second", Gates: 1, Phases: []run.PhaseState{{Name: "first", Took: 20 * time.Second}, {Name: "second", Now: true}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"RUNNING", "Phase second goes on. The gates are judged at the end.", ">first<", ">second<", "mutating", "PENDING", "≤ 1 s"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if page, err = s.write(t.Context(), run.Snapshot{}); err != nil || !strings.Contains(string(page), "made ready") {
+		t.Errorf("before the start: %v", err)
+	}
+}

@@ -1,0 +1,189 @@
+// Package web serves the page of a run that goes on: the report as far as there is one, the state of the run, and buttons that
+// command it.
+//
+// It is for browsers of this machine. It listens on loopback addresses only and answers under names of this machine only, so
+// that no page reaches it by a name of its own (DNS rebinding); its paths begin with a random token; and it refuses commands
+// that come from pages of other origins.
+package web
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/loopback"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+)
+
+// Server is the page of one run. It is safe for concurrent use.
+type Server struct {
+	listener net.Listener
+	token    string
+	http     *http.Server
+	served   chan struct{} // closed when nothing is served any more
+	control  *run.Control
+	pages    pages
+
+	mu       sync.Mutex
+	snapshot run.Snapshot
+	steps    []string      // the last ones
+	changed  chan struct{} // closed when there is something new
+	streams  int           // browsers that are told the state
+	final    []byte        // the report, when the run is over; nil: it goes on
+	fetched  chan struct{} // takes each fetch of the report
+}
+
+// Open takes an address of this machine, HOST:PORT; port 0 is a free one.
+func Open(addr string) (*Server, error) {
+	if err := loopback.Check(addr, true); err != nil {
+		return nil, exitcode.Usagef("--web: %w", err)
+	}
+	host, _, _ := net.SplitHostPort(addr) // it has been checked
+	if !loopback.Is(host) {
+		return nil, exitcode.Usagef("--web: %s is open to the network, and whoever reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, exitcode.Environmentf("--web: %w (port 0 takes a free one)", err)
+	}
+	return &Server{
+		listener: listener, token: rand.Text(), served: make(chan struct{}), changed: make(chan struct{}), fetched: make(chan struct{}, mostStreams),
+	}, nil
+}
+
+// URL is the page's address, with the token.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
+
+// Start begins to serve a run that control commands. It returns the run's display, which passes all on to next.
+func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
+	s.control = control
+	s.http = &http.Server{
+		Handler: s.guard(s.handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	go func() {
+		defer close(s.served)
+		_ = s.http.Serve(s.listener) // until Close
+	}()
+	return &display{next, s}
+}
+
+// Close ends all answers. A nil server has none.
+func (s *Server) Close() error {
+	if s == nil {
+		return nil
+	}
+	if s.http == nil {
+		return s.listener.Close()
+	}
+	err := s.http.Close()
+	<-s.served
+	return err
+}
+
+// display passes on what a run shows, and keeps it for the page.
+type display struct {
+	run.Progress
+	server *Server
+}
+
+// mostSteps are kept for the page.
+const mostSteps = 5
+
+// Step is one line about something done or begun.
+func (d *display) Step(line string) {
+	d.Progress.Step(line)
+	d.server.change(func(s *Server) {
+		s.steps = append(s.steps[max(0, len(s.steps)-mostSteps+1):len(s.steps):len(s.steps)], line)
+	})
+}
+
+// Live is the state of the run.
+func (d *display) Live(n run.Snapshot) {
+	d.Progress.Live(n)
+	d.server.change(func(s *Server) { s.snapshot = n })
+}
+
+// change makes a change that browsers are told.
+func (s *Server) change(f func(*Server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// guard lets through what comes from this machine with the token, and no command from a page of another origin.
+func (s *Server) guard(h http.Handler) http.Handler {
+	origins := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		token, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		switch {
+		case !loopback.Is(host):
+			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
+			return
+		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
+			http.Error(w, "the token is not that of this run: take the whole address that loadgen printed", http.StatusNotFound)
+			return
+		case origins.Check(r) != nil:
+			http.Error(w, "a page of another origin may not command the run", http.StatusForbidden)
+			return
+		}
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// handler has the paths below the token.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{token}/{$}", s.serveRoot)
+	mux.HandleFunc("GET /{token}/page", s.servePage)
+	mux.HandleFunc("GET /{token}/events", s.serveEvents)
+	for path, command := range map[string]func(*http.Request) error{
+		"pause":     func(*http.Request) error { return s.control.Pause() },
+		"resume":    func(*http.Request) error { return s.control.Resume() },
+		"end-phase": func(r *http.Request) error { return s.control.EndPhase(r.URL.Query().Get("phase")) },
+	} {
+		mux.HandleFunc("POST /{token}/"+path, func(w http.ResponseWriter, r *http.Request) {
+			if err := command(r); err != nil {
+				http.Error(w, err.Error(), http.StatusConflict)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
+	return mux
+}
+
+// serveRoot answers with the report when there is one, else with the page.
+func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	final := s.final
+	s.mu.Unlock()
+	if final == nil {
+		s.servePage(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if _, err := w.Write(final); err == nil {
+		_ = http.NewResponseController(w).Flush() // before the run's process ends
+		select {
+		case s.fetched <- struct{}{}:
+		default: // more than are waited for
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package workers
+
+import "time"
+
+// Pause stops the arrivals of all workers' loads at that time, by this machine's clock.
+func (f *Fleet) Pause(at time.Time) { f.tellAll(call{Verb: verbPause, At: at}) }
+
+// Resume lets arrivals go on at that time.
+func (f *Fleet) Resume(at time.Time) { f.tellAll(call{Verb: verbResume, At: at}) }
+
+// tellAll sends a call that has no reply.
+func (f *Fleet) tellAll(c call) {
+	if f == nil {
+		return
+	}
+	for _, m := range f.joined() {
+		m.post(message{Call: &c})
+	}
+}

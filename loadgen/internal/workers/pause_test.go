@@ -1,0 +1,36 @@
+package workers
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+)
+
+// A pause reaches the loads of all workers, and its end too.
+func TestPauseReachesWorkers(t *testing.T) {
+	b := prepared(t, 3, "phases: [{name: p, for: 10m, load: [{kind: requests, name: reads, verb: get, rate: 300/s, objects: 8}]}]")
+	b.fleet.BeginPhase("p", time.Now())
+	loads := b.run("reads")
+	h2test.Await(t, "reads", func() bool { return b.received("GET") >= 100 })
+	b.fleet.Pause(time.Now())
+	// Messages are in order: what is answered after the pause is of workers that know of it.
+	offered := func() (sum int64) {
+		t.Helper()
+		for _, r := range b.measured().Requests {
+			sum += r.Offered
+		}
+		return sum
+	}
+	before := offered()
+	began := time.Now()
+	h2test.Await(t, "time in which 300 were due", func() bool { return time.Since(began) > time.Second })
+	if now := offered(); now > before+30 { // those that were being sent as the pause came
+		t.Errorf("%d arrivals in the pause", now-before)
+	}
+	b.fleet.Resume(time.Now())
+	h2test.Await(t, "arrivals after the pause", func() bool { return offered() >= before+100 })
+	if err := loads.end(); err != nil {
+		t.Error(err)
+	}
+}
