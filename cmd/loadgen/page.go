@@ -157,7 +157,10 @@ func (m *pageModel) faults() line {
 // conditions are those that end the run early, and how many gates will judge it.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
-	if m.snapshot.Gates == 1 {
+	switch m.snapshot.Gates {
+	case 0:
+		gates = "no gate"
+	case 1:
 		gates = "one gate is judged at the end"
 	}
 	out := line{{"conditions  " + gates, ""}}
@@ -182,12 +185,13 @@ func (m *pageModel) keys() string {
 func helpLines() []line {
 	var all []line
 	for _, text := range []string{
-		"  p          pause the load, or resume it. What is in flight ends; phases and faults",
-		"             go on, and nothing is owed afterwards. Gates over a phase in which load",
-		"             was paused are not judged (exit 3).",
-		"  n          end the present phase: the next one begins. Gates over it are not judged.",
-		"  q, Ctrl-C  end the run in order and write the report. Ctrl-C again does not wait",
-		"             for what is still to be removed.",
+		"  p          pause the load, or resume it. What is in flight ends; phases and",
+		"             faults go on, and nothing is owed afterwards. Gates over a phase in",
+		"             which load was paused are not judged (exit 3).",
+		"  n          end the present phase: the next one begins. Gates over it are not",
+		"             judged (exit 3).",
+		"  q, Ctrl-C  end the run in order and write the report. Ctrl-C again does not",
+		"             wait for what is still to be removed.",
 		"  ?          this help, or the charts",
 		"",
 		"  --plain shows lines in place of this page.",
@@ -255,7 +259,7 @@ func (m *pageModel) barCharts() []barChart {
 	watches := func(p point) float64 { return p.watches }
 	all := []barChart{
 		{
-			title: fmt.Sprintf("requests/s  %s offered, %s achieved", short3(s.Offered), short3(s.Achieved)),
+			title: fmt.Sprintf("requests/s  %s of %s offered", short3(s.Achieved), short3(s.Offered)),
 			value: func(p point) float64 { return p.achieved }, behind: func(p point) float64 { return p.offered }, format: short3,
 		},
 		{title: "p99  " + seconds3(s.P99.Seconds()), value: func(p point) float64 { return p.p99 }, format: seconds3},

@@ -192,7 +192,6 @@ func TestKeysCommandARun(t *testing.T) {
 	k.await("interrupted: ending in order")
 	k.await("\x1b[?1049l")
 	// What the page has shown is below what was there before it.
-	k.await("phase first: for 10m0s")
 	k.await("load is paused: the figures of phase first will not be judged")
 	k.await("phase first is ended early")
 	k.await("NO DATA")

@@ -74,10 +74,11 @@ func (p *page) step(line string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.model.steps = append(p.model.steps, line)
 	if p.over || p.terminal == nil {
 		return false
 	}
-	p.steps, p.model.steps = append(p.steps, line), append(p.model.steps, line)
+	p.steps = append(p.steps, line)
 	p.renew()
 	return true
 }
