@@ -45,7 +45,7 @@ func word(n run.Snapshot) string {
 	switch {
 	case n.Paused > 0:
 		return "PAUSED"
-	case len(n.Phases) > 0 && n.Phases[len(n.Phases)-1].Took > 0:
+	case n.Phase == run.Ending, len(n.Phases) > 0 && n.Phases[len(n.Phases)-1].Took > 0:
 		return "ENDING"
 	}
 	return "RUNNING"
