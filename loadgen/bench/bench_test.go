@@ -33,6 +33,7 @@ var (
 	watches  = flag.Int("watches", 1000, "watches of one process")
 	writes   = flag.Int("writes", 50, "writes, each an event of every watch")
 	requests = flag.Int("requests", 10000, "requests of one measurement")
+	onlySide = flag.String("side", "", "measure this side alone")
 )
 
 // runEnv tells a process which measurement it is, as JSON.
@@ -142,6 +143,9 @@ func compare(b *testing.B, sides []side) {
 	for b.Loop() {
 		base := map[string]float64{}
 		for i, s := range sides {
+			if *onlySide != "" && s.name != *onlySide {
+				continue
+			}
 			figures, err := apart(b.Context(), job{b.Name(), s.name, *watches, *writes, *requests})
 			if err != nil {
 				b.Fatal(err)

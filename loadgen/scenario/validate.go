@@ -19,9 +19,9 @@ import (
 // Bounds of what a scenario may ask for. They catch slips of the pen, not
 // ambition: each is far above what one machine can drive.
 const (
-	MaxNodes   = 50_000
+	MaxNodes   = 100_000
 	MaxRate    = 100_000 // per second
-	MaxWatches = 200_000
+	MaxWatches = 1_000_000
 	MaxPods    = 500_000
 	maxPhase   = 24 * time.Hour
 	maxSeed    = 1 << 53 // whole in a float64
