@@ -20,10 +20,8 @@ type arrivals struct {
 }
 
 // stamp asks the kernel for the times, which it may not know.
-func (a *arrivals) stamp(raw syscall.RawConn) {
-	_ = raw.Control(func(fd uintptr) {
-		a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
-	})
+func (a *arrivals) stamp(fd uintptr) {
+	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
 // receive is the system call of a read, at most max bytes into p.

@@ -61,6 +61,10 @@ type Options struct {
 	Poller *Poller
 	// StampArrivals makes Stream.Waited known, for a few hundred nanoseconds a read.
 	StampArrivals bool
+	// Deferred leaves what comes unread until Receive is called, by the Pool or by the owner of the connection: for a client that wakes often
+	// enough by itself. With StampArrivals it is still known when an answer came. Elsewhere than on Linux, and on connections that are not
+	// TCP, it does nothing.
+	Deferred bool
 	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero: 4 MiB, as Go's client.
 	StreamWindow uint32
 	// Queued has a goroutine do the writing: what was queued meanwhile is sent together, and opening a stream
@@ -85,7 +89,10 @@ type Conn struct {
 	settled   chan struct{} // closed by the server's first SETTINGS
 	pool      *Pool         // nil: not in a pool
 
-	// The read loop's.
+	// The read loop's, or those of Receive. reading guards them where that is called.
+	reading  sync.Mutex
+	deferred deferral       // nil: a read loop reads
+	over     bool           // all streams have been told of the end
 	waited   *time.Duration // until the last read; nil: unknown
 	frames   frameReader
 	fields   fieldReader
@@ -153,8 +160,16 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	if raw, err = o.Poller.take(raw); err != nil {
-		return nil, err
+	var later deferral
+	if o.Deferred {
+		if raw, later, err = deferReads(raw); err != nil {
+			return nil, err
+		}
+	}
+	if later == nil {
+		if raw, err = o.Poller.take(raw); err != nil {
+			return nil, err
+		}
 	}
 	var waited *time.Duration
 	if o.StampArrivals {
@@ -177,7 +192,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 		return nil, fmt.Errorf("%s %w (it negotiated %q)", addr, ErrNoHTTP2, p)
 	}
 	c := newConn(tc, raw, addr, o)
-	c.pool, c.waited = p, waited
+	c.pool, c.waited, c.deferred = p, waited, later
 	c.start()
 	select {
 	case <-c.settled:
@@ -248,7 +263,7 @@ type source struct{ *Conn }
 
 func (c source) Read(p []byte) (int, error) {
 	n, err := c.nc.Read(p)
-	if c.options.Ping > 0 {
+	if c.options.Ping > 0 && n > 0 {
 		c.lastRead.Store(int64(time.Since(c.born)))
 	}
 	return n, err
@@ -266,6 +281,12 @@ func (c *Conn) Free() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.maxStreams - len(c.streams)
+}
+
+func (c *Conn) busy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.streams) > 0
 }
 
 // usable is called with mu held.
@@ -322,4 +343,7 @@ func (c *Conn) failLocked(err error) {
 	}
 	// Not tls.Conn.Close: it would wait for a writer that is stuck.
 	_ = c.raw.Close()
+	if c.deferred != nil {
+		go c.Receive() // no read loop finds the end
+	}
 }

@@ -57,10 +57,10 @@ func (f *frameReader) next() (frame, error) {
 	if length > maxFrame {
 		return fr, &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: "frame of more than 16 KiB"}
 	}
-	if err := f.order(fr); err != nil {
-		return fr, err
-	}
 	if fr.kind == http2.FrameData && fr.id != 0 && !fr.flags.Has(http2.FlagDataPadded) {
+		if err := f.order(fr); err != nil {
+			return fr, err
+		}
 		f.at += frameHeaderLen
 		if length == 0 {
 			return fr, nil
@@ -71,6 +71,9 @@ func (f *frameReader) next() (frame, error) {
 	whole, err := f.need(frameHeaderLen + length)
 	if err != nil {
 		return fr, unexpected(err)
+	}
+	if err := f.order(fr); err != nil { // once for each frame: a read may have been tried again
+		return fr, err
 	}
 	f.at += frameHeaderLen + length
 	fr.payload, fr.size = whole[frameHeaderLen:], length

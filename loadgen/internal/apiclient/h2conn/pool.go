@@ -30,6 +30,7 @@ type Pool struct {
 	failure   error
 	restoreAt time.Time
 	closed    bool
+	reads     []*Conn // of Receive, reused
 
 	// A leaf: taken with mu and with a connection's mu held.
 	rmu     sync.Mutex
@@ -142,6 +143,19 @@ func (p *Pool) Backlog() int64 {
 		sum += c.Backlog()
 	}
 	return sum
+}
+
+// Receive reads what has come on connections with open streams, or on all, where it is deferred. Calls must not overlap.
+func (p *Pool) Receive(all bool) {
+	p.mu.Lock()
+	p.reads = append(append(p.reads[:0], p.conns...), p.leaving...)
+	p.mu.Unlock()
+	for _, c := range p.reads {
+		if all || c.busy() {
+			c.Receive()
+		}
+	}
+	clear(p.reads)
 }
 
 // Close ends all connections and waits for their ends. Streams end with ErrClosed. Handlers may not call it.

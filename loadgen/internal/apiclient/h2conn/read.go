@@ -7,43 +7,101 @@ import (
 	"golang.org/x/net/http2"
 )
 
+// deferral is a connection whose reads return errNothing instead of waiting, once they are told to.
+type deferral interface{ deferReads() }
+
+// errNothing: nothing has come, and the read does not wait. crypto/tls takes it for temporary.
+var errNothing error = nothing{}
+
+type nothing struct{}
+
+func (nothing) Error() string   { return "nothing to read now" }
+func (nothing) Timeout() bool   { return true }
+func (nothing) Temporary() bool { return true }
+
+// read is the read loop. Of a deferred connection it reads the server's first settings.
 func (c *Conn) read() {
-	defer close(c.done)
-	for {
-		f, err := c.frames.next()
-		if err == nil {
-			err = c.handle(f)
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	for c.readFrame() {
+		if c.deferred != nil && c.isSettled() {
+			c.deferred.deferReads()
+			c.receive()
+			return
 		}
-		if err == nil {
-			continue
-		}
-		var protocol *ProtocolError
-		switch {
-		case errors.As(err, &protocol) && protocol.Stream != 0:
-			c.end(protocol.Stream, protocol, protocol.Code)
-			continue
-		case protocol == nil:
-			err = &LostError{err}
-		}
-		c.fail(err)
-		c.endAll()
-		if c.written != nil {
-			<-c.written
-		}
-		if c.pool != nil {
-			c.pool.ended(c)
-		}
+	}
+	c.tellEnd()
+}
+
+// Receive reads what has come on a deferred connection, and calls the streams' handlers. On others it does nothing.
+func (c *Conn) Receive() {
+	if c.deferred == nil {
 		return
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.receive()
+}
+
+// receive is called with reading held.
+func (c *Conn) receive() {
+	for !c.over && c.readFrame() {
+	}
+	if c.Err() != nil {
+		c.tellEnd()
+	}
+}
+
+// readFrame reads and handles a frame. False: the connection has ended, or there is none now.
+func (c *Conn) readFrame() bool {
+	f, err := c.frames.next()
+	if err == nil {
+		err = c.handle(f)
+	}
+	var protocol *ProtocolError
+	switch {
+	case err == nil:
+		return true
+	case err == errNothing:
+		return false
+	case errors.As(err, &protocol) && protocol.Stream != 0:
+		c.end(protocol.Stream, protocol, protocol.Code)
+		return true
+	case protocol == nil:
+		err = &LostError{err}
+	}
+	c.fail(err)
+	return false
+}
+
+// tellEnd tells all streams, once, that the connection has ended.
+func (c *Conn) tellEnd() {
+	if c.over {
+		return
+	}
+	c.over = true
+	defer close(c.done)
+	c.endAll()
+	if c.written != nil {
+		<-c.written
+	}
+	if c.pool != nil {
+		c.pool.ended(c)
+	}
+}
+
+func (c *Conn) isSettled() bool {
+	select {
+	case <-c.settled:
+		return true
+	default:
+		return false
 	}
 }
 
 func (c *Conn) handle(f frame) error {
-	if f.kind != http2.FrameSettings {
-		select {
-		case <-c.settled:
-		default:
-			return violation("the first frame is not SETTINGS")
-		}
+	if f.kind != http2.FrameSettings && !c.isSettled() {
+		return violation("the first frame is not SETTINGS")
 	}
 	switch f.kind {
 	case http2.FrameData:
@@ -193,9 +251,7 @@ func (c *Conn) settings(f frame) error {
 	c.reply()
 	c.resume()
 	c.freed()
-	select {
-	case <-c.settled:
-	default:
+	if !c.isSettled() {
 		close(c.settled)
 	}
 	return nil

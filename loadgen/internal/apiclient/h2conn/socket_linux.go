@@ -48,12 +48,15 @@ func unscheduled(nc net.Conn) net.Conn {
 
 // stampArrivals has each read tell how long what it brought had waited; nil: not known.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
-	s, ok := nc.(*socket)
-	if !ok {
-		return nil
+	switch s := nc.(type) {
+	case *socket:
+		_ = s.raw.Control(s.stamp)
+		return &s.waited
+	case *unwatched:
+		_ = s.Control(s.stamp)
+		return &s.waited
 	}
-	s.stamp(s.raw)
-	return &s.waited
+	return nil
 }
 
 // Read is net.Conn's.

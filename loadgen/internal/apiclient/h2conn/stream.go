@@ -74,6 +74,9 @@ func (s *Stream) Waited() time.Duration {
 	return *s.conn.waited
 }
 
+// Deferred reports whether the connection is read by calls of Receive alone.
+func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
+
 // Open sends a request. It waits for a free stream. What flow control does not admit of the body is copied and
 // sent later. After an error the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {

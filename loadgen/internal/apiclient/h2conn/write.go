@@ -128,6 +128,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 
 // alive is the ping timer's: it pings a silent server, and gives up one that did not answer.
 func (c *Conn) alive() {
+	c.Receive() // the answer may have come
 	c.mu.Lock()
 	defer c.unlock()
 	if c.err != nil {

@@ -259,5 +259,8 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 // Data reads past answers.
 func (o *operation) Data(*request.Request, int, []byte) error { return nil }
 
+// Unhurried is of request.Unhurried.
+func (o *operation) Unhurried() {}
+
 // Done needs no more of an answer.
 func (o *operation) Done(*request.Request, load.Outcome, time.Time) bool { return false }

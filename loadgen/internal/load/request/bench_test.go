@@ -30,16 +30,20 @@ func TestMain(m *testing.M) {
 	if os.Getenv(serverVariable) == "" {
 		os.Exit(m.Run())
 	}
-	s := h2test.New(h2test.Options{Answer: h2test.Respond(200, bytes.Repeat([]byte("x"), 1024))})
+	answer := h2test.Respond(200, bytes.Repeat([]byte("x"), 1024))
+	if os.Getenv(serverVariable) == "pieces" {
+		answer = inPieces(1024)
+	}
+	s := h2test.New(h2test.Options{Answer: answer})
 	fmt.Println(s.Addr(), base64.StdEncoding.EncodeToString(s.CA()))
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the benchmark ends
 	s.Close()
 }
 
-// remote starts a server in a process of its own.
-func remote(b *testing.B) load.Target {
+// remote starts a server in a process of its own; how says how it answers.
+func remote(b *testing.B, how string) load.Target {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverVariable+"=1")
+	cmd.Env = append(os.Environ(), serverVariable+"="+how)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -72,49 +76,53 @@ func remote(b *testing.B) load.Target {
 func BenchmarkRequests(b *testing.B) {
 	for _, rate := range []float64{2_000, 20_000} {
 		b.Run(fmt.Sprintf("%.0f per second", rate), func(b *testing.B) {
-			target := remote(b)
+			target := remote(b, "whole")
 			target.Registerer = prometheus.NewRegistry()
-			pacer, err := arrival.New("constant", rate, 1)
-			if err != nil {
-				b.Fatal(err)
-			}
-			op := newGets(target)
-			r, err := New(target, scenario.Load{Name: "bench", MaxInFlight: 10_000, Timeout: scenario.Duration(10 * time.Second)}, op, pacer)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := r.Prepare(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			cpu := cpuTime(b)
-			b.ResetTimer()
-			// As many requests as b.N, on their own time, and some at least.
-			ctx, cancel := context.WithTimeout(b.Context(), time.Duration(float64(max(b.N, 5000))/rate*float64(time.Second)))
-			defer cancel()
-			if err := r.Run(ctx); err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			runtime.ReadMemStats(&after)
-			results := r.Results()[""]
-			if len(results) == 0 {
-				b.Fatal("nothing was offered: the machine is too busy")
-			}
-			got := results[0]
-			if got.Succeeded != got.Sent {
-				b.Fatalf("outcomes %v", got.Outcomes)
-			}
-			n := float64(got.Sent)
-			b.ReportMetric(float64(cpuTime(b)-cpu)/n/1e3, "cpu-us/request")
-			b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/request")
-			b.ReportMetric(got.Lag.P50*1e6, "lag-p50-us")
-			b.ReportMetric(got.Lag.P99*1e6, "lag-p99-us")
-			b.ReportMetric(got.Latency.P50*1e6, "latency-p50-us")
-			b.ReportMetric(got.AchievedRate, "achieved/s")
+			measure(b, target, newGets(target), rate, 5000)
 		})
 	}
+}
+
+// measure offers b.N requests, and at least so many.
+func measure(b *testing.B, target load.Target, op Operation, rate float64, least int) {
+	pacer, err := arrival.New("constant", rate, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, err := New(target, scenario.Load{Name: "bench", Rate: scenario.Rate(rate), MaxInFlight: 10_000, Timeout: scenario.Duration(10 * time.Second)}, op, pacer)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := r.Prepare(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu := cpuTime(b)
+	b.ResetTimer()
+	// On their own time.
+	ctx, cancel := context.WithTimeout(b.Context(), time.Duration(float64(max(b.N, least))/rate*float64(time.Second)))
+	defer cancel()
+	if err := r.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	runtime.ReadMemStats(&after)
+	results := r.Results()[""]
+	if len(results) == 0 {
+		b.Fatal("nothing was offered: the machine is too busy")
+	}
+	got := results[0]
+	if got.Succeeded != got.Sent {
+		b.Fatalf("outcomes %v", got.Outcomes)
+	}
+	n := float64(got.Sent)
+	b.ReportMetric(float64(cpuTime(b)-cpu)/n/1e3, "cpu-us/request")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/n, "allocs/request")
+	b.ReportMetric(got.Lag.P50*1e6, "lag-p50-us")
+	b.ReportMetric(got.Lag.P99*1e6, "lag-p99-us")
+	b.ReportMetric(got.Latency.P50*1e6, "latency-p50-us")
+	b.ReportMetric(got.AchievedRate, "achieved/s")
 }
 
 func cpuTime(b *testing.B) time.Duration {

@@ -27,6 +27,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	last := e.now() // when we last looked before the end
 	for now := last; !e.ended.Load() && now < until; now = e.now() {
 		last = now
+		e.receive()
 		paused := e.paused()
 		for sent := 0; !paused && sent < batch && e.due <= now && e.due < until && !e.ended.Load(); sent++ {
 			now = e.arrive()
@@ -56,6 +57,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	e.finish(end)
 	// Requests in flight end by themselves or by their timeout.
 	for e.inFlight.Load() > 0 {
+		e.receive()
 		e.pump()
 		e.flush()
 		if e.inFlight.Load() > 0 {
@@ -195,6 +197,9 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	}
 	e.conn, err = e.pool.TryAcquire()
 	e.together = 1
+	if e.deferred && err == nil {
+		e.conn.Receive() // that it has gone away, as the case may be
+	}
 	return e.conn, err
 }
 
@@ -281,6 +286,9 @@ type sleep struct {
 func (s *sleep) until(e *engine, t time.Duration) {
 	if e.queue.len() > 0 {
 		t = min(t, e.queue.head().deadline)
+	}
+	if e.deferred {
+		t = min(t, e.nextRead())
 	}
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)

@@ -42,6 +42,7 @@ type engine struct {
 	kinds       []Kind
 	op          Operation              // nil of Calls
 	pool        *h2conn.Pool           // nil of Calls
+	deferred    bool                   // the dispatcher reads answers
 	phases      *load.Phases[[]*stats] // by kind
 	metrics     []*metrics             // by kind
 	window      window
@@ -72,6 +73,7 @@ type engine struct {
 	together int            // requests on it
 	queued   []*h2conn.Conn // with requests of this round to be sent
 	queue    fifo
+	readAll  time.Duration   // when all connections were read last
 	failures int64           // dials that had failed when the queue's head began to wait
 	freed    <-chan struct{} // closed when the queue's head may be tried again; nil: none waits
 

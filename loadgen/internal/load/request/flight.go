@@ -65,16 +65,16 @@ func (f *flight) End(err error) {
 	case f.malformed:
 		o = load.Malformed
 	}
+	var waited time.Duration
+	if err == nil { // else this may be no read loop
+		end, waited = f.came(end, f.stream.Waited())
+	}
 	if e.op.Done(&f.Request, o, e.start.Add(end)) {
 		f.again++
 		f.status, f.malformed = 0, false
 		e.flights.settle(f, resent)
 		e.wake()
 		return
-	}
-	var waited time.Duration
-	if err == nil { // else this may be no read loop
-		waited = f.stream.Waited()
 	}
 	e.account(f, o, end, e.ownDelay(f, end, waited))
 	e.flights.settle(f, free)

@@ -54,3 +54,10 @@ type Request struct {
 	// State is the operation's. It stays from one arrival to the next; nil in a new Request.
 	State any
 }
+
+// Unhurried is an Operation of which nothing follows from an answer: Done never asks for more, and what is sent next does not depend on it. Its
+// answers may be read a little after they came.
+type Unhurried interface {
+	Operation
+	Unhurried()
+}

@@ -48,11 +48,12 @@ func New(t load.Target, l scenario.Load, op Operation, pacer arrival.Pacer) (*Re
 	if connections <= 0 {
 		connections = defaultConnections
 	}
+	deferred := defersAnswers(l, op, connections)
 	pool := h2conn.NewPool(to.Addr, h2conn.Options{
-		TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true,
+		TLS: to.TLS, DialContext: to.DialContext, ReadBuffer: readBuffer, Queued: true, Ping: pingAfter, StampArrivals: true, Deferred: deferred,
 	}, connections)
 	engine := newEngine(op.Kinds(), pacer, all, int64(l.MaxInFlight), timeout)
-	engine.op, engine.pool = op, pool
+	engine.op, engine.pool, engine.deferred = op, pool, deferred
 	engine.of(t, l.Name)
 	return &Requests{measured: measured{name: l.Name, engine: engine}, op: op, pool: pool}, nil
 }
