@@ -42,6 +42,8 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		// On the loopback, compressing costs the measured component several
 		// times what the bytes do.
 		DisableCompression: loopback.Is(u.Hostname()),
+		DialContext:        dialGathering,
+		ReadBufferSize:     gatherBuffer,
 	}
 	if t.ProxyURL != "" {
 		via, err := url.Parse(t.ProxyURL)

@@ -23,7 +23,7 @@ type stub struct {
 	seen chan struct{} // one for each scrape
 }
 
-func newStub(t *testing.T) *stub {
+func newStub(t testing.TB) *stub {
 	t.Helper()
 	s := &stub{code: http.StatusOK, seen: make(chan struct{}, 1000)}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -78,13 +78,13 @@ func (c *clock) forward(d time.Duration) {
 
 // bench is a recorder over stubs, with a clock of its own.
 type bench struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	*clock
 	*Recorder
 }
 
-func newBench(t *testing.T, o Options, targets ...control.ScrapeTarget) *bench {
+func newBench(t testing.TB, o Options, targets ...control.ScrapeTarget) *bench {
 	t.Helper()
 	b := &bench{t: t, dir: t.TempDir(), clock: newClock()}
 	o.Now = b.Now
@@ -115,7 +115,7 @@ func (b *bench) archive() *archive.Archive {
 	return openArchive(b.t, b.dir)
 }
 
-func openArchive(t *testing.T, dir string) *archive.Archive {
+func openArchive(t testing.TB, dir string) *archive.Archive {
 	t.Helper()
 	a, err := archive.Open(dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func openArchive(t *testing.T, dir string) *archive.Archive {
 }
 
 // valueOf evaluates an expression that has one value; NaN where it has none.
-func valueOf(t *testing.T, a *archive.Archive, expr string, at time.Time) float64 {
+func valueOf(t testing.TB, a *archive.Archive, expr string, at time.Time) float64 {
 	t.Helper()
 	samples, err := a.Instant(context.Background(), expr, at)
 	if err != nil {

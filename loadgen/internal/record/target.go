@@ -42,9 +42,11 @@ type target struct {
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// The exposition, what is kept of it, and of that the lines that are of no known series; reused.
-	raw          bytes.Buffer
-	kept, others []byte
+	// The exposition, and of what is kept of it the lines that are of no known series; reused.
+	raw    bytes.Buffer
+	others []byte
+	// What is kept of this exposition and of the last one; they change places.
+	now, before lines
 
 	state TargetState // guarded by the recorder's mu
 
@@ -55,6 +57,7 @@ type target struct {
 type series struct {
 	ref   storage.SeriesRef
 	seen  int64 // number of the last successful scrape that had it
+	line  int   // its place in target.before, if it was a known series then
 	stale bool  // its last sample is a staleness marker
 }
 
@@ -116,12 +119,12 @@ type storageError struct{ error }
 // storeAll stores all kept series of the exposition, or none.
 func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome) error {
 	started := processStart(t.raw.Bytes())
-	t.kept, o.samples = filterFamilies(t.kept[:0], t.raw.Bytes(), t.keeper.keep)
+	t.now.text, o.samples = filterFamilies(t.now.text[:0], t.raw.Bytes(), t.keeper.keep)
 	b := batch{target: t, app: db.AppenderV2(ctx), at: at, scrape: t.scrape + 1}
 	if t.scrape > 0 && archive.SameProcess(started, t.started) {
 		b.bornAt = t.lastGood
 	}
-	err := b.parse(t.kept)
+	err := b.parse()
 	if err == nil {
 		err = t.markStale(b.app, at, func(s *series) bool { return s.seen != b.scrape })
 	}
@@ -138,6 +141,7 @@ func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome
 		return storageError{fmt.Errorf("write to the archive: %w", err)}
 	}
 	t.scrape, t.lastGood, t.started, o.kept = b.scrape, at, started, b.count
+	t.remember()
 	return nil
 }
 
@@ -150,54 +154,7 @@ type batch struct {
 	bornAt int64 // where a new cumulative series gets its zero; 0: nowhere
 	born   []string
 	count  int
-}
-
-// parse stores the samples of an exposition. Those of known series, which are nearly all, are found by their text.
-func (b *batch) parse(text []byte) error {
-	b.others = b.others[:0]
-	unknown := false
-	for len(text) > 0 {
-		line := text
-		if i := bytes.IndexByte(text, '\n'); i >= 0 {
-			line = text[:i+1]
-		}
-		text = text[len(line):]
-		known, err := b.addKnown(line)
-		if err != nil {
-			return err
-		}
-		if !known {
-			b.others = append(b.others, line...)
-			unknown = unknown || line[0] != '#'
-		}
-	}
-	if !unknown {
-		return nil
-	}
-	return b.parseOthers(b.others)
-}
-
-// addKnown stores the sample of a line if that is of a known series, and a plain one: a name, its labels, a number.
-func (b *batch) addKnown(line []byte) (known bool, err error) {
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	space := bytes.LastIndexByte(line, ' ')
-	if space < 0 || line[0] == '#' || bytes.ContainsAny(line[space:], "xXpP_") { // forms of Go's numbers alone
-		return false, nil
-	}
-	s := b.series[string(line[:space])]
-	if s == nil || s.stale {
-		return false, nil
-	}
-	v, err := strconv.ParseFloat(string(line[space+1:]), 64)
-	if err != nil || math.IsNaN(v) {
-		return false, nil // the parser knows what it is
-	}
-	if err := b.append(s, labels.EmptyLabels(), b.at, v); err != nil {
-		return false, err
-	}
-	s.seen = b.scrape
-	b.count++
-	return true, nil
+	expect int // the line of before that is likely to come next
 }
 
 func (b *batch) parseOthers(text []byte) error {
@@ -273,11 +230,11 @@ func (b *batch) append(s *series, lset labels.Labels, at int64, v float64) error
 // series becomes exported_NAME, as in Prometheus.
 func (t *target) label(own labels.Labels) labels.Labels {
 	b := labels.NewBuilder(own)
-	for name, v := range map[string]string{"job": t.job, "instance": t.instance} {
-		if theirs := own.Get(name); theirs != "" {
-			b.Set("exported_"+name, theirs)
+	for _, l := range [...]labels.Label{{Name: "job", Value: t.job}, {Name: "instance", Value: t.instance}} {
+		if theirs := own.Get(l.Name); theirs != "" {
+			b.Set("exported_"+l.Name, theirs)
 		}
-		b.Set(name, v)
+		b.Set(l.Name, l.Value)
 	}
 	return b.Labels()
 }
