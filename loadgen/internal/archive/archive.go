@@ -119,7 +119,7 @@ func (a *Archive) openBlocks(dir string) error {
 	if err != nil {
 		return err
 	}
-	var blocks []*tsdb.Block
+	var blocks []tsdb.BlockReader
 	for _, e := range entries {
 		if len(e.Name()) != ulidLength { // what a kill while the archive was closed has left, or a file browser
 			continue
@@ -129,7 +129,7 @@ func (a *Archive) openBlocks(dir string) error {
 			return err
 		}
 		a.closers = append(a.closers, b.Close)
-		blocks = append(blocks, b)
+		blocks = append(blocks, decodedOnce(b))
 	}
 	if len(blocks) == 0 {
 		return errors.New("it is empty: nothing was recorded")

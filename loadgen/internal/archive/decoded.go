@@ -1,0 +1,74 @@
+package archive
+
+import (
+	"sync"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+)
+
+// decoded is a block of which each series is decoded once for all queries. An index finds the labels of a series by a walk through its
+// symbols, and a report asks for the same series many times.
+type decoded struct {
+	tsdb.BlockReader
+
+	mu    sync.RWMutex
+	known map[storage.SeriesRef]decodedSeries
+}
+
+type decodedSeries struct {
+	labels labels.Labels
+	chunks []chunks.Meta
+}
+
+func decodedOnce(b tsdb.BlockReader) *decoded {
+	return &decoded{BlockReader: b, known: map[storage.SeriesRef]decodedSeries{}}
+}
+
+// Index is of tsdb.BlockReader.
+func (d *decoded) Index() (tsdb.IndexReader, error) {
+	r, err := d.BlockReader.Index()
+	if err != nil {
+		return nil, err
+	}
+	return decodedIndex{r, d}, nil
+}
+
+// series returns a series that was decoded before, or decodes it.
+func (d *decoded) series(ref storage.SeriesRef, builder *labels.ScratchBuilder, from tsdb.IndexReader) (decodedSeries, error) {
+	d.mu.RLock()
+	s, ok := d.known[ref]
+	d.mu.RUnlock()
+	if ok {
+		return s, nil
+	}
+	if err := from.Series(ref, builder, &s.chunks); err != nil {
+		return s, err
+	}
+	s.labels = builder.Labels()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[ref] = s
+	return s, nil
+}
+
+type decodedIndex struct {
+	tsdb.IndexReader
+	block *decoded
+}
+
+// Series is of tsdb.IndexReader.
+func (i decodedIndex) Series(ref storage.SeriesRef, builder *labels.ScratchBuilder, metas *[]chunks.Meta) error {
+	s, err := i.block.series(ref, builder, i.IndexReader)
+	if err != nil {
+		return err
+	}
+	builder.Reset()
+	builder.Assign(s.labels)
+	if metas != nil {
+		*metas = append((*metas)[:0], s.chunks...)
+	}
+	return nil
+}
