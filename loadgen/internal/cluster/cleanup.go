@@ -73,6 +73,9 @@ const (
 	namespaceWait = time.Minute
 	// namespacePoll is the longest pause between two looks at them, which are a list of pods each.
 	namespacePoll = time.Second
+	// closedAfter is how long after its deletion a namespace surely takes no new objects: every API server has heard of it. One without
+	// pods then is not looked at for pods any more.
+	closedAfter = 3 * time.Second
 	// requestTimeout bounds each request: a list of 500 objects, a deletion.
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts; the first is a second.

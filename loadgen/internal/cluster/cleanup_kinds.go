@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,6 +96,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	deleted, podless := time.Now(), map[types.UID]bool{}
 	within, cancel := context.WithTimeout(ctx, namespaceWait)
 	defer cancel()
 	for pause := 5 * settle; ; pause = min(2*pause, namespacePoll) {
@@ -102,10 +104,17 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			return nil
 		}
 		for _, ns := range items {
+			if podless[ns.uid] {
+				continue
+			}
 			// What is left of its pods on simulated nodes has no kubelet any more.
-			err = errors.Join(err, c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
+			looked, pods := time.Now(), 0
+			failed := c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
+				pods++
 				return p.Spec.NodeName != "" && p.Spec.NodeSelector[RunLabel] != ""
-			}))
+			})
+			podless[ns.uid] = failed == nil && pods == 0 && looked.Sub(deleted) >= closedAfter
+			err = errors.Join(err, failed)
 		}
 		if ctx.Err() == nil && err != nil {
 			return err

@@ -149,6 +149,47 @@ func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	})
 }
 
+// A namespace that takes long to end is looked at for pods while it may have some, and no longer.
+func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")})
+		began := time.Now()
+		client.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, nil // its controller is slow
+		})
+		late := &corev1.Pod{
+			ObjectMeta: named("stormglass-r1", "late", ""),
+			Spec:       corev1.PodSpec{NodeName: "sg-1", NodeSelector: map[string]string{RunLabel: "r1"}},
+		}
+		var added, forced bool
+		looks := 0
+		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			looks++
+			if !added && time.Since(began) > time.Second { // of an API server that has not heard of the deletion yet
+				added = true
+				if err := client.Tracker().Add(late); err != nil {
+					t.Error(err)
+				}
+			}
+			return false, nil, nil
+		})
+		client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			forced = true
+			return false, nil, nil
+		})
+		gone := func(clienttesting.Action) (bool, runtime.Object, error) {
+			return time.Since(began) > 40*time.Second, &corev1.NamespaceList{}, nil
+		}
+		client.PrependReactor("list", "namespaces", gone)
+		if err := cleanerOf(client, "r1").persist(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !forced || looks > 10 {
+			t.Errorf("looked for pods %d times in 40 s, and forced the one that came late: %v", looks, forced)
+		}
+	})
+}
+
 // What belongs to nodes goes though the nodes went in an attempt before.
 func TestCleanupRemembersNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
