@@ -2,12 +2,14 @@ package generator
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 const ticksPerSecond = 100 // USER_HZ, the same on all machines that Go runs on
@@ -24,12 +26,22 @@ func readMachine() (m machine) {
 	cpu := stat.CPUTotal
 	m.busy = cpu.User + cpu.Nice + cpu.System + cpu.IRQ + cpu.SoftIRQ // guests are in User and Nice
 	m.steal, m.processors = cpu.Steal, len(stat.CPU)
-	if m.own, err = treeSeconds(procfs.DefaultMountPoint, os.Getpid()); err != nil {
+	if m.own, err = ownSeconds(); err != nil {
 		return m
 	}
 	m.cpuWait, m.ioWait = stalled(fs, "cpu"), stalled(fs, "io")
 	m.ok = true
 	return m
+}
+
+// ownSeconds is treeSeconds of this process. It reads no other where this one has no child.
+func ownSeconds() (float64, error) {
+	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
+		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
+			return ticks / ticksPerSecond, nil
+		}
+	}
+	return treeSeconds(procfs.DefaultMountPoint, os.Getpid())
 }
 
 // treeSeconds is the processor time of a process and of all that it started, those that have ended too. It reads no more

@@ -90,7 +90,7 @@ func (h *Histogram) quantile(q float64) time.Duration {
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.counts == nil {
+	if h.counts == nil || h.max <= d {
 		return 0
 	}
 	var n int64
