@@ -29,11 +29,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
 )
 
 //go:embed *.yaml
@@ -51,6 +53,27 @@ type Group struct {
 // Load parses all rule files, in the order of their names, and checks them as Prometheus
 // does it. An error names the file, the group and the rule.
 func Load() ([]Group, error) {
+	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
+		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+		return groups, errors.Join(errs...)
+	})
+}
+
+// Records is the groups with recording rules, and of each those alone. They are not checked, which takes most of Load's time.
+func Records() ([]Group, error) {
+	return load(func(text []byte) (*rulefmt.RuleGroups, error) {
+		var groups rulefmt.RuleGroups
+		err := yaml.Unmarshal(text, &groups)
+		for i := range groups.Groups {
+			g := &groups.Groups[i]
+			g.Rules = slices.DeleteFunc(g.Rules, func(r rulefmt.Rule) bool { return r.Record == "" })
+		}
+		groups.Groups = slices.DeleteFunc(groups.Groups, func(g rulefmt.RuleGroup) bool { return len(g.Rules) == 0 })
+		return &groups, err
+	})
+}
+
+func load(parse func(text []byte) (*rulefmt.RuleGroups, error)) ([]Group, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -61,9 +84,9 @@ func Load() ([]Group, error) {
 		if err != nil {
 			return nil, err
 		}
-		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
-		if len(errs) > 0 {
-			return nil, fmt.Errorf("%s: %w", name, errors.Join(errs...))
+		groups, err := parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		for _, g := range groups.Groups {
 			all = append(all, Group{name, g})

@@ -37,18 +37,16 @@ type record struct {
 	interval time.Duration
 }
 
-// NewAsker reads the rules of package alerts.
+// NewAsker reads the recording rules of package alerts.
 func NewAsker() (*Asker, error) {
-	loaded, err := alerts.Load()
+	loaded, err := alerts.Records()
 	if err != nil {
 		return nil, err
 	}
 	a := &Asker{parser: parser.NewParser(parser.Options{}), records: map[string][]record{}}
 	for _, g := range loaded {
 		for _, r := range g.Rules {
-			if r.Record != "" {
-				a.records[r.Record] = append(a.records[r.Record], record{r, time.Duration(g.Interval)})
-			}
+			a.records[r.Record] = append(a.records[r.Record], record{r, time.Duration(g.Interval)})
 		}
 	}
 	return a, nil
