@@ -173,7 +173,9 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 	var waited *time.Duration
 	if o.StampArrivals {
-		waited = stampArrivals(raw)
+		if waited = stampArrivals(raw); waited == nil {
+			later = nil // what waits unread would be late
+		}
 	}
 	below := raw
 	if o.ReadBuffer > 0 {

@@ -53,7 +53,9 @@ func stampArrivals(nc net.Conn) (waited *time.Duration) {
 		_ = s.raw.Control(s.stamp)
 		return &s.waited
 	case *unwatched:
-		_ = s.Control(s.stamp)
+		if s.Control(s.stamp) != nil || !s.on {
+			return nil
+		}
 		return &s.waited
 	}
 	return nil

@@ -17,7 +17,7 @@ const pingTimeout = 15 * time.Second
 // and does not read must not fill our memory.
 const maxReplies = 10_000
 
-// handedOver bounds the bytes that Flush sends by itself: less than any socket's buffer.
+// handedOver bounds the bytes that Flush sends by itself, with those under way: less than any socket's buffer.
 const handedOver = 8 << 10
 
 // Write buffers up to these sizes are kept.
@@ -53,16 +53,22 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends what TryQueue has queued. With Options.Queued it never waits: little data on an idle connection it
-// hands to the kernel itself, which is cheaper than waking the writer.
+// Flush sends what TryQueue has queued. With Options.Queued it never waits: little data it hands to the kernel itself, which is cheaper than
+// waking the writer.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.options.Queued && len(c.out) > 0 && len(c.out) <= handedOver && !c.writing && c.err == nil && c.queues.unsent() == 0 {
+	if c.options.Queued && len(c.out) > 0 && len(c.out) <= handedOver && !c.writing && c.err == nil && c.hasRoom(len(c.out)) {
 		c.writing = true
 		c.send()
 		c.writing = false
 	}
+}
+
+// hasRoom reports whether the kernel surely takes n bytes, beside those that the server has not acknowledged.
+func (c *Conn) hasRoom(n int) bool {
+	unsent := c.queues.unsent()
+	return unsent >= 0 && unsent+int64(n) <= handedOver
 }
 
 // flush sends until nothing is queued. The caller holds mu, which is released meanwhile.
