@@ -57,6 +57,25 @@ func TestModuleNamesEachVersion(t *testing.T) {
 	}
 }
 
+// `go list -m all`, by which tools read what a module depends on, needs a version of each module of the graph, also of
+// those that nothing is built from.
+func TestModulesAreListed(t *testing.T) {
+	cmd := exec.Command("go", "list", "-m", "all")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("go list -m all: %v\n%s", err, last(stderr.Bytes()))
+	}
+	for line := range strings.Lines(stdout.String()) {
+		module, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if (version == "") != (module == modulePath) || version == "v0.0.0" {
+			t.Errorf("%s has version %q", module, version)
+		}
+	}
+}
+
 // The working tree, as a module proxy would serve it, is installed by version: every package that the programs
 // need is in the module's archive, and every dependency resolves without the tree's go.sum.
 func TestInstall(t *testing.T) {
