@@ -1,4 +1,4 @@
-package realnode
+package imagearchive
 
 import (
 	"archive/tar"
@@ -43,7 +43,7 @@ func TestImageOfAProgram(t *testing.T) {
 	if err := os.WriteFile(program, []byte("a program"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeImage(archive, program, "example.invalid/worker:1"); err != nil {
+	if err := Write(archive, Program("example.invalid/worker:1", program)); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(archive)
@@ -77,8 +77,47 @@ func TestImageOfAProgram(t *testing.T) {
 func TestImageOfNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{filepath.Join(dir, "absent"), dir} {
-		if err := writeImage(filepath.Join(dir, "image.tar"), program, "example.invalid/worker:1"); err == nil {
+		if err := Write(filepath.Join(dir, "image.tar"), Program("example.invalid/worker:1", program)); err == nil {
 			t.Errorf("%s is one", program)
 		}
+	}
+}
+
+// Directories, owners, the user and the directory that a program starts in are the image's.
+func TestImageOfFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "image.tar")
+	if err := Write(file, Image{
+		Name: "example.invalid/server:1", Entrypoint: []string{"/bin/server"}, User: "65534:65534", WorkingDir: "/data",
+		Files: []File{
+			{Name: "data/", Mode: 0o755, Owner: 65534},
+			{Name: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0::/:\n")},
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := members(t, bytes.NewReader(data))
+	for _, want := range []string{`"User":"65534:65534"`, `"WorkingDir":"/data"`} {
+		if !strings.Contains(string(files["config.json"]), want) {
+			t.Errorf("no %s in %s", want, files["config.json"])
+		}
+	}
+	layer := tar.NewReader(bytes.NewReader(files["layer.tar"]))
+	var got []string
+	for {
+		h, err := layer.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %v %d:%d", h.Name, h.FileInfo().Mode(), h.Uid, h.Gid))
+	}
+	if want := "data/ drwxr-xr-x 65534:65534, etc/passwd -rw-r--r-- 0:0"; strings.Join(got, ", ") != want {
+		t.Errorf("the layer holds %v, want %s", got, want)
 	}
 }

@@ -1,17 +1,13 @@
 package realnode
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+
+	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
 // sandboxImage is that of sandboxes, which wait until they are asked to end.
@@ -28,86 +24,17 @@ func BuildContainer(ctx context.Context, dir string) (program string, err error)
 	return program, nil
 }
 
-// writeImage writes the archive that `docker save` would of an image from scratch with one program, which
-// `ctr images import` reads.
-func writeImage(archive, program, name string) error {
-	layer := archive + ".layer"
-	defer os.Remove(layer)
-	digest, err := writeLayer(layer, program)
+// LoadImage makes an image of a statically linked program (CGO_ENABLED=0), which is all that it holds and its entry
+// point, as /NAME of the program's file. name is the image's, such as "stormglass.invalid/worker:1".
+func (n *Node) LoadImage(ctx context.Context, program, name string) error {
+	archive := filepath.Join(n.dir, "image.tar")
+	defer os.Remove(archive)
+	if err := imagearchive.Write(archive, imagearchive.Program(name, program)); err != nil {
+		return fmt.Errorf("make image %s: %w", name, err)
+	}
+	_, err := n.spaces.run(ctx, "ctr", "-a", runtimeSocket, "-n", "k8s.io", "images", "import", "--snapshotter", "native", archive)
 	if err != nil {
-		return err
+		return fmt.Errorf("import image %s: %w", name, err)
 	}
-	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"/" + filepath.Base(program)}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
-	})
-	if err != nil {
-		return err
-	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(archive)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	w := tar.NewWriter(out)
-	for _, f := range []struct {
-		name string
-		data []byte
-	}{{"manifest.json", manifest}, {"config.json", config}} {
-		if err := writeFile(w, f.name, 0o644, int64(len(f.data)), bytes.NewReader(f.data)); err != nil {
-			return err
-		}
-	}
-	if err := copyFile(w, "layer.tar", 0o644, layer); err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-// writeLayer writes a layer with a program at its root, and returns its SHA-256.
-func writeLayer(layer, program string) (digest string, err error) {
-	out, err := os.Create(layer)
-	if err != nil {
-		return "", err
-	}
-	defer out.Close()
-	hash := sha256.New()
-	w := tar.NewWriter(io.MultiWriter(out, hash))
-	if err := copyFile(w, filepath.Base(program), 0o755, program); err != nil {
-		return "", err
-	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil)), nil
-}
-
-// copyFile adds a file of this machine to an archive.
-func copyFile(w *tar.Writer, name string, mode int64, path string) error {
-	in, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file", path)
-	}
-	return writeFile(w, name, mode, info.Size(), in)
-}
-
-func writeFile(w *tar.Writer, name string, mode, size int64, data io.Reader) error {
-	if err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: size}); err != nil {
-		return err
-	}
-	_, err := io.Copy(w, data)
-	return err
+	return nil
 }

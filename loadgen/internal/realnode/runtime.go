@@ -71,21 +71,6 @@ func (n *Node) startRuntime(ctx context.Context, plugins string) error {
 	return n.LoadImage(ctx, sandbox, sandboxImage)
 }
 
-// LoadImage makes an image of a statically linked program (CGO_ENABLED=0), which is all that it holds and its entry
-// point, as /NAME of the program's file. name is the image's, such as "stormglass.invalid/worker:1".
-func (n *Node) LoadImage(ctx context.Context, program, name string) error {
-	archive := filepath.Join(n.dir, "image.tar")
-	defer os.Remove(archive)
-	if err := writeImage(archive, program, name); err != nil {
-		return fmt.Errorf("make image %s: %w", name, err)
-	}
-	_, err := n.spaces.run(ctx, "ctr", "-a", runtimeSocket, "-n", "k8s.io", "images", "import", "--snapshotter", "native", archive)
-	if err != nil {
-		return fmt.Errorf("import image %s: %w", name, err)
-	}
-	return nil
-}
-
 // containers returns the IDs of those that the runtime had when it ended.
 func (n *Node) containers() (ids []string) {
 	entries, err := os.ReadDir(filepath.Join(n.dir, "containerd-state", "io.containerd.runtime.v2.task", "k8s.io"))

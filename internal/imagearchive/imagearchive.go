@@ -1,0 +1,132 @@
+// Package imagearchive writes container images of one layer, from scratch, as the archives that `docker save` writes;
+// `podman load` and `ctr images import` read them.
+package imagearchive
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Image describes an image for Linux on this machine's architecture.
+type Image struct {
+	// Name is its name with a tag, such as "example.invalid/worker:1".
+	Name string
+	// Entrypoint is its program, by the path in the image, with the first arguments.
+	Entrypoint []string
+	// User is UID:GID; empty means root.
+	User string
+	// WorkingDir is where the program starts; empty means the root directory.
+	WorkingDir string
+	// Files are what it holds, directories before what is in them.
+	Files []File
+}
+
+// File is a file or a directory of an image.
+type File struct {
+	// Name is its path in the image without the leading slash. A directory's ends with a slash.
+	Name string
+	Mode int64
+	// Owner is its user and its group.
+	Owner int
+	// Source is the file of this machine that it is a copy of; empty: it holds Data.
+	Source string
+	Data   []byte
+}
+
+// Program returns the image of a statically linked program (CGO_ENABLED=0): it holds nothing else, and runs it as
+// /NAME of the program's file.
+func Program(image, program string) Image {
+	name := filepath.Base(program)
+	return Image{Name: image, Entrypoint: []string{"/" + name}, Files: []File{{Name: name, Mode: 0o755, Source: program}}}
+}
+
+// Write writes an image to the file archive.
+func Write(archive string, image Image) error {
+	layer := archive + ".layer"
+	defer os.Remove(layer)
+	digest, err := writeLayer(layer, image.Files)
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux",
+		"config": map[string]any{"Entrypoint": image.Entrypoint, "User": image.User, "WorkingDir": image.WorkingDir},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{image.Name}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	return writeTar(archive, io.Discard, []File{
+		{Name: "manifest.json", Mode: 0o644, Data: manifest},
+		{Name: "config.json", Mode: 0o644, Data: config},
+		{Name: "layer.tar", Mode: 0o644, Source: layer},
+	})
+}
+
+// writeLayer writes a layer and returns its SHA-256.
+func writeLayer(layer string, files []File) (digest string, err error) {
+	hash := sha256.New()
+	if err := writeTar(layer, hash, files); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// writeTar writes a tar file, and the same bytes to also.
+func writeTar(name string, also io.Writer, files []File) error {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	w := tar.NewWriter(io.MultiWriter(out, also))
+	for _, f := range files {
+		if err := f.write(w); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+func (f File) write(w *tar.Writer) error {
+	header := tar.Header{Name: f.Name, Mode: f.Mode, Uid: f.Owner, Gid: f.Owner, Size: int64(len(f.Data)), Typeflag: tar.TypeReg}
+	var data io.Reader = bytes.NewReader(f.Data)
+	if strings.HasSuffix(f.Name, "/") {
+		header.Typeflag = tar.TypeDir
+	}
+	if f.Source != "" {
+		in, err := os.Open(f.Source)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		info, err := in.Stat()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", f.Source)
+		}
+		header.Size, data = info.Size(), in
+	}
+	if err := w.WriteHeader(&header); err != nil {
+		return err
+	}
+	_, err := io.Copy(w, data)
+	return err
+}
