@@ -51,15 +51,15 @@ func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	return n, true, os.Unsetenv(env)
 }
 
-// RaiseDescriptors raises the soft limit of open files to the hard one and
-// gives it. Children inherit it: setting it explicitly also keeps Go from
-// restoring the old soft limit in them.
+// RaiseDescriptors raises the soft limit of open files to the hard one, or to
+// what the system grants where that is unlimited, and gives it. Children inherit
+// it: setting it explicitly also keeps Go from restoring the old soft limit in them.
 func RaiseDescriptors() (uint64, error) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("read the limit of open files: %w", err)
 	}
-	limit.Cur = limit.Max
+	limit.Cur = min(limit.Max, descriptorCeiling())
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("raise the limit of open files: %w", err)
 	}

@@ -3,6 +3,7 @@ package process
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -136,6 +137,9 @@ func Reserve(port int) (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
+
+// descriptorCeiling is no limit: Linux grants what the hard limit says.
+func descriptorCeiling() uint64 { return math.MaxUint64 }
 
 // endWithParent asks the kernel to kill the child when the thread that started it ends.
 func endWithParent(attr *syscall.SysProcAttr) {

@@ -3,9 +3,12 @@
 package process
 
 import (
+	"math"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Usage holds the resources that a process has used and holds.
@@ -24,6 +27,16 @@ func TotalMemory() uint64     { return 0 }
 
 // Reserve does nothing: elsewhere two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }
+
+// descriptorCeiling is how many files a process may open on macOS, whose setrlimit
+// refuses a soft limit above it although the hard one is unlimited.
+func descriptorCeiling() uint64 {
+	n, err := unix.SysctlUint32("kern.maxfilesperproc")
+	if err != nil {
+		return math.MaxUint64
+	}
+	return uint64(n)
+}
 
 // endWithParent does nothing where the kernel has no such signal: the parent
 // pipe alone ends the child.
