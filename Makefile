@@ -18,7 +18,7 @@ endif
 STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install release-tools container-runtime test-realnode clean
+.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install test-compose test-darwin podman release-tools container-runtime test-realnode clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -164,18 +164,31 @@ images: ## Write images from scratch as OCI archives into bin/images; IMAGES=loa
 	go -C tools/release run ./images -programs $(BIN)/images -out $(BIN)/images -version $(REVISION) \
 	  -created "$$(git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)" -platforms $(subst $() ,$(COMMA),$(addprefix linux/,$(IMAGE_ARCHS))) $(IMAGES)
 
-test-images: build ## Run the images by podman, without root rights or a writable root file system, against a plane of bin/controlplane
-	$(MAKE) images IMAGE_ARCHS=$$(go env GOARCH)
+podman:
 	@if ! command -v podman >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  echo "no podman: installing podman and runc by apt-get"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq podman runc >/dev/null; \
 	fi
+
+test-images: build podman ## Run the images by podman, without root rights or a writable root file system, against a plane of bin/controlplane
+	$(MAKE) images IMAGE_ARCHS=$$(go env GOARCH)
 	$(BIN)/controlplane up --detach --dir $(BIN)/images/plane
 	go -C tools/release test -count 1 -v ./images -archives $(BIN)/images -plane $(BIN)/images/plane/kubeconfigs/loadgen.kubeconfig; \
 	status=$$?; $(BIN)/controlplane down --dir $(BIN)/images/plane && exit $$status
 
+ENGINE :=
+test-compose: build $(if $(ENGINE),,podman) ## Run Prometheus and Alertmanager of deploy/compose in containers until an alert fires there; not Grafana (ENGINE=containerd: not by podman)
+	go vet -tags compose ./deploy/containers
+	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_LOADGEN=$(BIN)/loadgen \
+	  go test -tags compose -count 1 -timeout 60m -v ./deploy/containers -args -programs $(BIN)/compose -engine "$(ENGINE)"
+
 test-install: ## Install both programs by `go install MODULE@VERSION` from an archive of the working tree, and run them
 	go test -count 1 -v -timeout 60m ./internal/version -run Install -compile
+
+DARWIN_ARCH := arm64
+test-darwin: ## Vet and build both programs for macOS, where nothing is run (minutes, once; DARWIN_ARCH=amd64)
+	GOOS=darwin GOARCH=$(DARWIN_ARCH) go vet ./cmd/loadgen ./cmd/controlplane
+	GOOS=darwin GOARCH=$(DARWIN_ARCH) go build -ldflags '-s -w' -o $(BIN)/darwin_$(DARWIN_ARCH)/ ./cmd/loadgen ./cmd/controlplane
 
 clean: ## Remove bin/ and runs/
 	rm -rf $(BIN) runs planes

@@ -124,7 +124,8 @@ func Documented(t testing.TB, program string) [][]string {
 }
 
 // Project is the compose file, resolved: paths are absolute, variables have
-// their values.
+// their values. It has every field that the file uses: Compose refuses another,
+// which the tests would neither check nor run.
 type Project struct {
 	Name     string             `json:"name"`
 	Services map[string]Service `json:"services"`
@@ -135,6 +136,7 @@ type Service struct {
 	Image       string            `json:"image"`
 	NetworkMode string            `json:"network_mode"`
 	User        string            `json:"user"`
+	Entrypoint  []string          `json:"entrypoint"` // null: that of the image
 	Command     []string          `json:"command"`
 	Environment map[string]string `json:"environment"`
 	Volumes     []Volume          `json:"volumes"`
@@ -147,6 +149,10 @@ type Volume struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only"`
+	// Bind is for an engine that would create a missing source.
+	Bind struct {
+		CreateHostPath *bool `json:"create_host_path"`
+	} `json:"bind"`
 }
 
 // Compose is deploy/compose/compose.yaml as the library that docker compose is
@@ -163,7 +169,12 @@ func Compose(t testing.TB, env ...string) (Project, error) {
 	if err := cmd.Run(); err != nil {
 		return p, fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	return p, json.Unmarshal(stdout.Bytes(), &p)
+	fields := json.NewDecoder(&stdout)
+	fields.DisallowUnknownFields()
+	if err := fields.Decode(&p); err != nil {
+		return p, fmt.Errorf("compose.yaml has what no test looks at (deploytest.Project): %w", err)
+	}
+	return p, nil
 }
 
 // Container makes a folder in which the service's mounts stand at their paths,

@@ -1,0 +1,115 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stormglass/stormglass/deploy/deploytest"
+)
+
+// containerd runs containers by a containerd of its own, in a namespace of process IDs and of mounts: containers and
+// mounts end with it.
+type containerd struct {
+	argv   []string
+	socket string
+	daemon *Container
+}
+
+const containerdConfig = `version = 2
+root = "%[1]s/root"
+state = "%[1]s/state"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = "%[1]s/socket"
+`
+
+// listensWithin is how long containerd may take to start.
+const listensWithin = 30 * time.Second
+
+func openContainerd(ctx context.Context, dir string) (kind, error) {
+	config, socket := filepath.Join(dir, "containerd.toml"), filepath.Join(dir, "socket")
+	if err := os.WriteFile(config, fmt.Appendf(nil, containerdConfig, dir), 0o600); err != nil {
+		return nil, err
+	}
+	daemon, err := start("containerd", filepath.Join(dir, "containerd.log"),
+		[]string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "containerd", "--config", config}, syscall.SIGKILL) // unshare blocks SIGTERM
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, listensWithin)
+	defer cancel()
+	for {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			conn.Close()
+			return containerd{[]string{"ctr", "--address", socket, "--namespace", "stormglass"}, socket, daemon}, nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+			continue
+		case <-daemon.Done():
+		case <-ctx.Done():
+		}
+		_ = daemon.end(syscall.SIGKILL) // it may have ended
+		return nil, fmt.Errorf("containerd does not listen: %w\n%s", err, daemon.Log())
+	}
+}
+
+func (c containerd) command(args ...string) []string {
+	return append(c.argv[:len(c.argv):len(c.argv)], args...)
+}
+
+func (c containerd) load(ctx context.Context, archive string) error {
+	_, err := output(ctx, c.command("images", "import", "--snapshotter", "native", archive))
+	return err
+}
+
+func (c containerd) run(name string, s deploytest.Service, entrypoint []string) []string {
+	argv := c.command("run", "--rm", "--net-host", "--snapshotter", "native", "--cgroup", "")
+	for _, v := range environment(s) {
+		argv = append(argv, "--env", v)
+	}
+	for _, v := range s.Volumes {
+		options := "rbind:rw"
+		if v.ReadOnly {
+			options = "rbind:ro"
+		}
+		argv = append(argv, "--mount", "type=bind,src="+v.Source+",dst="+v.Target+",options="+options)
+	}
+	for _, t := range s.Tmpfs {
+		target, given, _ := strings.Cut(t, ":")
+		options := "nosuid:nodev:mode=1777"
+		if given != "" {
+			options += ":" + strings.ReplaceAll(given, ",", ":")
+		}
+		argv = append(argv, "--mount", "type=tmpfs,src=tmpfs,dst="+target+",options="+options)
+	}
+	argv = append(argv, "docker.io/"+strings.TrimPrefix(s.Image, "docker.io/"), name)
+	return append(append(argv, entrypoint...), s.Command...) // ctr runs its arguments in place of the image's entry point
+}
+
+// userOfImage is true: ctr of version 1 has no flag for a user.
+func (containerd) userOfImage() bool { return true }
+
+func (c containerd) close() error {
+	if err := c.daemon.end(syscall.SIGKILL); err != nil {
+		return err
+	}
+	// The kernel ends containerd with unshare, but does not wait for it.
+	for range 100 {
+		conn, err := net.Dial("unix", c.socket)
+		if err != nil {
+			return nil
+		}
+		conn.Close()
+		time.Sleep(20 * time.Millisecond)
+	}
+	return errors.New("containerd has not ended")
+}

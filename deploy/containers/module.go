@@ -1,0 +1,117 @@
+package containers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/stormglass/stormglass/internal/imagearchive"
+)
+
+// nobody is the user of Prometheus' and Alertmanager's images.
+const nobody = 65534
+
+// Module is the Go module that the program of an image is built from.
+type Module struct {
+	Path, Version string
+	// Program is the last element of its package below cmd, Release the version that it reports.
+	Program, Release string
+}
+
+var (
+	reference = regexp.MustCompile(`^(?:docker\.io/)?([a-z]+/[a-z]+):v?(\d+)\.(\d+)\.(\d+)$`)
+	// pages maps a program to a directory that it embeds and its module lacks: a browser's pages, made by other tools.
+	pages = map[string]string{"alertmanager": "ui/app/dist"}
+)
+
+// ModuleOf returns the module of the image prom/prometheus or prom/alertmanager. Prometheus' release 3.15.0 is its
+// module's v0.315.0.
+func ModuleOf(image string) (Module, error) {
+	m := reference.FindStringSubmatch(image)
+	if m == nil {
+		return Module{}, fmt.Errorf("image %q is not OWNER/NAME:vX.Y.Z", image)
+	}
+	release := strings.Join(m[2:], ".")
+	switch m[1] {
+	case "prom/prometheus":
+		return Module{"github.com/prometheus/prometheus", fmt.Sprintf("v0.%s%02s.%s", m[2], m[3], m[4]), "prometheus", release}, nil
+	case "prom/alertmanager":
+		return Module{"github.com/prometheus/alertmanager", "v" + release, "alertmanager", release}, nil
+	}
+	return Module{}, fmt.Errorf("image %s: no Go module builds it (prom/prometheus, prom/alertmanager)", image)
+}
+
+// Build builds the static program of an image into dir, and returns the image: what upstream's Dockerfile puts into it,
+// without the shell and the pages for browsers. tools is the directory of the module tools, whose go.sum verifies the
+// source. The dependencies are those of the program's own go.mod, as in its releases. The first build takes minutes.
+func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
+	m, err := ModuleOf(image)
+	if err != nil {
+		return imagearchive.Image{}, err
+	}
+	source, err := m.copySource(ctx, tools, dir)
+	if err != nil {
+		return imagearchive.Image{}, fmt.Errorf("source of %s: %w", m.Program, err)
+	}
+	program := filepath.Join(dir, m.Program)
+	build := exec.CommandContext(ctx, "go", "build", "-C", source, "-buildvcs=false", "-tags", "netgo,remove_all_sd",
+		"-ldflags", "-s -w -X github.com/prometheus/common/version.Version="+m.Release, "-o", program, "./cmd/"+m.Program)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return imagearchive.Image{}, fmt.Errorf("build %s: %w\n%s", m.Program, err, out)
+	}
+	return m.image(image, program), nil
+}
+
+// copySource copies the module to a directory of its own below dir: a module in the cache cannot be given the files
+// that it lacks.
+func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
+	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
+	var stdout, stderr bytes.Buffer
+	download.Stdout, download.Stderr = &stdout, &stderr
+	if err := download.Run(); err != nil {
+		return "", fmt.Errorf("%w\n%s%s", err, &stdout, &stderr)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(stdout.Bytes(), &module); err != nil {
+		return "", err
+	}
+	source := filepath.Join(dir, "source", m.Program)
+	if err := os.RemoveAll(source); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(source, os.DirFS(module.Dir)); err != nil {
+		return "", err
+	}
+	lacks := pages[m.Program]
+	if lacks == "" {
+		return source, nil
+	}
+	if err := os.MkdirAll(filepath.Join(source, lacks), 0o755); err != nil {
+		return "", err
+	}
+	return source, os.WriteFile(filepath.Join(source, lacks, "index.html"), []byte("built without its pages\n"), 0o644)
+}
+
+// image returns the image of the program.
+func (m Module) image(name, program string) imagearchive.Image {
+	return imagearchive.Image{
+		Name: name, Entrypoint: []string{"/bin/" + m.Program}, User: fmt.Sprintf("%d:%d", nobody, nobody), WorkingDir: "/" + m.Program,
+		Files: []imagearchive.File{
+			{Name: "bin/", Mode: 0o755},
+			{Name: "bin/" + m.Program, Mode: 0o755, Source: program},
+			{Name: "etc/", Mode: 0o755},
+			{Name: "etc/" + m.Program + "/", Mode: 0o755, Owner: nobody},
+			{Name: "etc/group", Mode: 0o644, Data: fmt.Appendf(nil, "root:x:0:\nnobody:x:%d:\n", nobody)},
+			{Name: "etc/passwd", Mode: 0o644, Data: fmt.Appendf(nil, "root:x:0:0:root:/root:/bin/sh\nnobody:x:%d:%d:nobody:/home:/bin/false\n", nobody, nobody)},
+			{Name: m.Program + "/", Mode: 0o775, Owner: nobody},
+			{Name: "tmp/", Mode: 0o1777},
+		},
+	}
+}
