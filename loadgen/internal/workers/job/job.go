@@ -1,4 +1,5 @@
-// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job.
+// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job, and makes the manifests of a run that is
+// itself a Job there (Coordinator).
 //
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: dialled by the pod, or carried by the API server to the pod's port
