@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/podstream"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
@@ -94,13 +95,13 @@ func accessToKubelet(t *testing.T, ctx context.Context, config *rest.Config, pod
 		t.Errorf("an administrator: %d %s", code, body)
 	}
 
-	fleet.Isolate(1)
+	_, err = fleet.Begin(node.Fault{Kind: control.KubeletUnreachable, Fraction: 1})
+	must(t, err)
 	if err := dial(ctx, at, 300*time.Millisecond); err == nil {
 		t.Error("an isolated kubelet answers")
 	}
-	if err := fleet.Recover(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fleet.Begin(node.Fault{Kind: control.NodeRecovery})
+	must(t, err)
 	must(t, dial(ctx, at, time.Minute))
 }
 

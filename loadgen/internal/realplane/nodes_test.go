@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -91,16 +92,16 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 		must(t, err)
 		accessToKubelet(t, ctx, config, pods.Items[0], fleet)
 	}
-	failed := fleet.Fail(0.4)
+	failed, err := fleet.Begin(node.Fault{Kind: control.NodeFailure, Fraction: 0.4})
+	must(t, err)
 	if len(failed) != 2 {
 		t.Errorf("%d nodes failed, want 2", len(failed))
 	}
 	if nodes.API != nil && dial(ctx, kubeletAt(t, ctx, client, failed[0]), time.Minute) == nil {
 		t.Error("the kubelet of a failed node answers")
 	}
-	if err := fleet.Recover(); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fleet.Begin(node.Fault{Kind: control.NodeRecovery})
+	must(t, err)
 	background := metav1.DeletePropagationBackground
 	must(t, deployments.Delete(ctx, "web", metav1.DeleteOptions{PropagationPolicy: &background}))
 	await(t, ctx, client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, func(_ any, left int) bool { return left == 0 })
