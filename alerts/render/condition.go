@@ -46,13 +46,6 @@ func (c condition) and(d condition) condition {
 // isAlways reports whether it holds whatever is scraped.
 func (c condition) isAlways() bool { return len(c) > 0 && len(c[0]) == 0 }
 
-// jobs are those that it depends on.
-func (c condition) jobs() []string {
-	all := slices.Concat(c...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // helm is the condition as an argument in a Helm template, in which the variable of a job is
 // its name, or empty.
 func (c condition) helm() string {

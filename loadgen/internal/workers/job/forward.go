@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // forward connects to a port of a pod through the API server, as `kubectl port-forward` does.
@@ -25,11 +25,11 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	if err != nil {
 		return nil, err
 	}
-	websocket, err := portforward.NewSPDYOverWebsocketDialer(url, config)
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, config)
 	if err != nil {
 		return nil, err
 	}
-	dialer := portforward.NewFallbackDialer(websocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
+	dialer := portforward.NewFallbackDialerForStreaming(websocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	connection, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
