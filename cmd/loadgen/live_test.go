@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,26 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen"
 )
+
+const twoPhases = `apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: two-phases
+record: {interval: 1s}
+phases:
+  - {name: first, for: 10m, load: [{name: patch, kind: requests, verb: patch, rate: 20/s, objects: 5}]}
+  - {name: second, for: 10m, load: [{name: get, kind: requests, verb: get, rate: 20/s, objects: 5}]}
+gates:
+  - {name: mutating-latency, objective: mutating-latency, max: 30s, over: [first]}
+`
+
+func twoPhasesFile(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "two-phases.yaml")
+	if err := os.WriteFile(file, []byte(twoPhases), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
 
 // livePageState is what a browser shows of a run that goes on.
 type livePageState struct {

@@ -148,26 +148,6 @@ func (k *keyboard) press(keys string) {
 	}
 }
 
-const twoPhases = `apiVersion: stormglass/v1alpha1
-kind: Scenario
-name: two-phases
-record: {interval: 1s}
-phases:
-  - {name: first, for: 10m, load: [{name: patch, kind: requests, verb: patch, rate: 20/s, objects: 5}]}
-  - {name: second, for: 10m, load: [{name: get, kind: requests, verb: get, rate: 20/s, objects: 5}]}
-gates:
-  - {name: mutating-latency, objective: mutating-latency, max: 30s, over: [first]}
-`
-
-func twoPhasesFile(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "two-phases.yaml")
-	if err := os.WriteFile(file, []byte(twoPhases), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // Keys on the page pause load, end a phase and end the run; the report says so, and the terminal is as it was.
 func TestKeysCommandARun(t *testing.T) {
 	t.Parallel()
