@@ -87,7 +87,7 @@ tools: ## Build what tests of alerts/ and deploy/ run: Prometheus, promtool, pin
 	@mkdir -p $(BIN)/tools
 	go -C tools build -tags remove_all_sd -ldflags '-s -w' -o $(BIN)/tools/ tool
 	go -C tools/release build -ldflags '-s -w' -o $(BIN)/tools/ github.com/rhysd/actionlint/cmd/actionlint
-	go -C tools/charts build -ldflags '-s -w' -o $(BIN)/tools/ tool ./chart
+	go -C tools/charts build -ldflags '-s -w' -o $(BIN)/tools/ tool
 
 browser: ## Find a Chromium, Chrome or Edge for the page tests ($STORMGLASS_BROWSER names one), or install Chromium by apt-get
 	@if [ -n "$$STORMGLASS_BROWSER" ]; then exit 0; fi; \

@@ -1,11 +1,12 @@
-// What tests of the chart and the mixin run: Helm itself, and the interpreter of Jsonnet. It is a module of its own, for
-// what comes with Helm. "make tools" builds both into bin/tools.
+// What tests of charts and the mixin run: Helm itself, its engine alone, and the interpreter of Jsonnet. It is a module of its
+// own, for what comes with Helm. "make tools" builds them into bin/tools.
 module github.com/stormglass/stormglass/tools/charts
 
 go 1.26.4
 
 tool (
 	github.com/google/go-jsonnet/cmd/jsonnet
+	github.com/stormglass/stormglass/tools/charts/chart
 	helm.sh/helm/v4/cmd/helm
 )
 
