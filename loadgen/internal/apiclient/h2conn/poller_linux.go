@@ -139,26 +139,14 @@ func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	if !ok {
 		return nc, nil
 	}
-	defer tcp.Close() // the runtime forgets its descriptor
-	raw, err := tcp.SyscallConn()
-	if err != nil {
+	s := &polled{poller: p, readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), closed: make(chan struct{})}
+	if err := s.takeOver(tcp); err != nil {
 		return nil, err
-	}
-	s := &polled{
-		poller: p, local: tcp.LocalAddr(), remote: tcp.RemoteAddr(),
-		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1), closed: make(chan struct{}),
-	}
-	var dupErr error
-	if err := raw.Control(func(fd uintptr) { s.fd, dupErr = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
-		return nil, err
-	}
-	if dupErr != nil {
-		return nil, os.NewSyscallError("fcntl", dupErr)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.of[int32(s.fd)] = s
-	err = unix.EpollCtl(p.sockets, unix.EPOLL_CTL_ADD, s.fd, &unix.EpollEvent{
+	err := unix.EpollCtl(p.sockets, unix.EPOLL_CTL_ADD, s.fd, &unix.EpollEvent{
 		Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET&(1<<32-1), Fd: int32(s.fd),
 	})
 	if err != nil {
@@ -169,32 +157,12 @@ func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	return s, nil
 }
 
-// polled is a TCP connection of a Poller. One reads at a time, and one writes: crypto/tls sees to it. It has no read
-// deadline.
+// polled is a TCP connection of a Poller, which wakes its reads and writes.
 type polled struct {
+	descriptor
 	poller             *Poller
-	local, remote      net.Addr
 	readable, writable chan struct{}
 	closed             chan struct{}
-
-	mu       sync.RWMutex
-	fd       int // below 0: closed
-	deadline time.Time
-}
-
-// move makes one system call with the descriptor.
-func (s *polled) move(call uintptr, p []byte) (n int, errno syscall.Errno) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.fd < 0 {
-		return 0, syscall.EBADF
-	}
-	for {
-		n, _, errno := syscall.RawSyscall(call, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
-		if errno != syscall.EINTR {
-			return int(n), errno
-		}
-	}
 }
 
 // Read is net.Conn's.
@@ -220,27 +188,9 @@ func (s *polled) Read(p []byte) (int, error) {
 }
 
 // Write is net.Conn's.
-func (s *polled) Write(p []byte) (written int, err error) {
-	for written < len(p) {
-		n, errno := s.move(syscall.SYS_WRITE, p[written:])
-		switch errno {
-		case 0:
-			written += n
-		case syscall.EAGAIN:
-			if err := s.awaitWritable(); err != nil {
-				return written, err
-			}
-		default:
-			return written, s.failed("write", errno)
-		}
-	}
-	return written, nil
-}
+func (s *polled) Write(p []byte) (int, error) { return s.write(p, s.awaitWritable) }
 
-func (s *polled) awaitWritable() error {
-	s.mu.RLock()
-	deadline := s.deadline
-	s.mu.RUnlock()
+func (s *polled) awaitWritable(deadline time.Time) error {
 	var late <-chan time.Time
 	if !deadline.IsZero() {
 		t := time.NewTimer(time.Until(deadline))
@@ -251,17 +201,9 @@ func (s *polled) awaitWritable() error {
 	case <-s.writable:
 	case <-s.closed:
 	case <-late:
-		return &net.OpError{Op: "write", Net: "tcp", Source: s.local, Addr: s.remote, Err: os.ErrDeadlineExceeded}
+		return os.ErrDeadlineExceeded
 	}
 	return nil
-}
-
-func (s *polled) failed(op string, errno syscall.Errno) error {
-	err := os.NewSyscallError(op, errno)
-	if errno == syscall.EBADF {
-		err = net.ErrClosed
-	}
-	return &net.OpError{Op: op, Net: "tcp", Source: s.local, Addr: s.remote, Err: err}
 }
 
 // Close is net.Conn's.
@@ -270,37 +212,9 @@ func (s *polled) Close() error {
 	defer s.poller.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fd < 0 {
-		return s.failed("close", syscall.EBADF)
+	if s.fd >= 0 {
+		delete(s.poller.of, int32(s.fd))
+		defer close(s.closed)
 	}
-	delete(s.poller.of, int32(s.fd))
-	err := unix.Close(s.fd)
-	s.fd = -1
-	close(s.closed)
-	return err
-}
-
-// SetLinger is a TCPConn's.
-func (s *polled) SetLinger(seconds int) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.fd < 0 {
-		return s.failed("set linger", syscall.EBADF)
-	}
-	return unix.SetsockoptLinger(s.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: int32(seconds)})
-}
-
-func (s *polled) LocalAddr() net.Addr  { return s.local }
-func (s *polled) RemoteAddr() net.Addr { return s.remote }
-
-// SetDeadline and SetReadDeadline are not supported.
-func (s *polled) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
-func (s *polled) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
-
-// SetWriteDeadline holds for writes that begin to wait after it.
-func (s *polled) SetWriteDeadline(t time.Time) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deadline = t
-	return nil
+	return s.close()
 }

@@ -1,0 +1,132 @@
+//go:build !race
+
+package h2conn
+
+import (
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptor is a TCP connection that the runtime does not watch. Who embeds it says how reads and writes wait. One reads at a time, and one
+// writes: crypto/tls sees to it. It has no read deadline.
+type descriptor struct {
+	local, remote net.Addr
+
+	mu       sync.RWMutex
+	fd       int // below 0: closed
+	deadline time.Time
+}
+
+// takeOver makes d the connection's descriptor, and closes the connection.
+func (d *descriptor) takeOver(tcp *net.TCPConn) error {
+	defer tcp.Close() // the runtime forgets its descriptor
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	d.local, d.remote = tcp.LocalAddr(), tcp.RemoteAddr()
+	var failed error
+	if err := raw.Control(func(fd uintptr) { d.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return err
+	}
+	if failed != nil {
+		return os.NewSyscallError("fcntl", failed)
+	}
+	return nil
+}
+
+// call makes one system call with the descriptor.
+func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, syscall.Errno) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.fd < 0 {
+		return 0, syscall.EBADF
+	}
+	for {
+		n, errno := call(uintptr(d.fd))
+		if errno != syscall.EINTR {
+			return int(n), errno
+		}
+	}
+}
+
+// move reads into p or writes from it, as the system call does that is named, and does not wait.
+func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
+	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
+		n, _, errno := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
+		return n, errno
+	})
+}
+
+// write writes all of p. await waits until more can be written, at most until the deadline; zero: there is none.
+func (d *descriptor) write(p []byte, await func(deadline time.Time) error) (written int, err error) {
+	for written < len(p) {
+		n, errno := d.move(syscall.SYS_WRITE, p[written:])
+		switch errno {
+		case 0:
+			written += n
+		case syscall.EAGAIN:
+			d.mu.RLock()
+			deadline := d.deadline
+			d.mu.RUnlock()
+			if err := await(deadline); err != nil {
+				return written, d.wrong("write", err)
+			}
+		default:
+			return written, d.failed("write", errno)
+		}
+	}
+	return written, nil
+}
+
+func (d *descriptor) failed(op string, errno syscall.Errno) error {
+	if errno == syscall.EBADF {
+		return d.wrong(op, net.ErrClosed)
+	}
+	return d.wrong(op, os.NewSyscallError(op, errno))
+}
+
+func (d *descriptor) wrong(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: d.local, Addr: d.remote, Err: err}
+}
+
+// close closes the descriptor. The caller holds mu.
+func (d *descriptor) close() error {
+	if d.fd < 0 {
+		return d.failed("close", syscall.EBADF)
+	}
+	err := unix.Close(d.fd)
+	d.fd = -1
+	return err
+}
+
+// SetLinger is a TCPConn's.
+func (d *descriptor) SetLinger(seconds int) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.fd < 0 {
+		return d.failed("set linger", syscall.EBADF)
+	}
+	return unix.SetsockoptLinger(d.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: int32(seconds)})
+}
+
+func (d *descriptor) LocalAddr() net.Addr  { return d.local }
+func (d *descriptor) RemoteAddr() net.Addr { return d.remote }
+
+// SetDeadline and SetReadDeadline are not supported.
+func (d *descriptor) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
+func (d *descriptor) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline holds for writes that begin to wait after it.
+func (d *descriptor) SetWriteDeadline(t time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deadline = t
+	return nil
+}
