@@ -12,7 +12,6 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -167,17 +166,7 @@ gates:
 		t.Fatal(err)
 	}
 	control.detach()
-	r.info.Ended = time.Now().UTC()
-	err = errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
-	digests, digestErr := result.Digest(r.dir.path)
-	r.info.Files = digests
-	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info)); err != nil {
-		t.Fatal(err)
-	}
-	res, err := judge.Judge(t.Context(), r.dir.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := judged(t, r)
 	for i, want := range []result.Verdict{result.NoData, result.NoData, result.NoData, result.Pass} {
 		if g := res.Gates[i]; g.Verdict != want {
 			t.Errorf("gate %s: %s (%s), want %s", g.Name, g.Verdict, g.Detail, want)

@@ -89,6 +89,23 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	return r
 }
 
+// judged ends a run whose phases are over, and judges it.
+func judged(t *testing.T, r *run) result.Result {
+	t.Helper()
+	r.info.Ended = time.Now().UTC()
+	err := errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
+	digests, digestErr := result.Digest(r.dir.path)
+	r.info.Files = digests
+	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := judge.Judge(t.Context(), r.dir.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 // addNodes gives a run simulated nodes that are not registered.
 func addNodes(t *testing.T, r *run) {
 	t.Helper()

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -17,10 +16,8 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/stubapi"
-	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -188,17 +185,7 @@ gates:
 	if err := r.phases.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.info.Ended = time.Now().UTC()
-	err = errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
-	digests, digestErr := result.Digest(r.dir.path)
-	r.info.Files = digests
-	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info)); err != nil {
-		t.Fatal(err)
-	}
-	res, err := judge.Judge(t.Context(), r.dir.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := judged(t, r)
 	for i, want := range []result.Verdict{result.Pass, result.Fail, result.Pass} {
 		g := res.Gates[i]
 		// A generator that was kept from running withholds the value; the value itself still has to be in bounds.
