@@ -231,7 +231,7 @@ func (m *pageModel) charts(columns, rows int) []line {
 	return append(out, line{{caption, dim}})
 }
 
-// step is how many seconds are a column, so that all points have room.
+// step is the number of seconds in a column, so that all points have room.
 func (m *pageModel) step(width int) int {
 	for _, step := range []int{1, 2, 5, 10, 15, 30} {
 		if (len(m.points)+step-1)/step < width {

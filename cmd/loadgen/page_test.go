@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// styles are what colours text.
+// styles colour text.
 var styles = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // stormPage is the page of a run in its second phase.

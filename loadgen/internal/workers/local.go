@@ -29,7 +29,7 @@ const (
 	killAfter = 5 * time.Second
 )
 
-// Describe is of processes.
+// Describe says how many processes there will be.
 func (l Local) Describe(count int, _ string) string {
 	return fmt.Sprintf("%d processes of this machine", count)
 }

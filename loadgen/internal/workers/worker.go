@@ -57,10 +57,12 @@ func (w Worker) Work(ctx context.Context) error {
 	if w.Index < 0 {
 		return exitcode.Usagef("--index %d: indexes begin at 0", w.Index)
 	}
-	for flag, address := range map[string]string{"coordinator": w.Coordinator, "listen": w.Listen} {
-		if _, _, err := net.SplitHostPort(address); err != nil && address != "" {
-			return exitcode.Usagef("--%s %q is not HOST:PORT", flag, address)
-		}
+	flag, address := "coordinator", w.Coordinator
+	if address == "" {
+		flag, address = "listen", w.Listen
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return exitcode.Usagef("--%s %q is not HOST:PORT", flag, address)
 	}
 	ca, err := userfile.Read(w.CAFile, userfile.Text)
 	if err != nil {

@@ -61,14 +61,14 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// watched is a crew whose pods are made up.
+// watched is a Job whose pods are made up.
 type watched struct {
-	*crew
+	*runJob
 	told, ends []string
 }
 
 func newWatched() *watched {
-	w := &watched{crew: &crew{
+	w := &watched{runJob: &runJob{
 		plan:       plan{Options: Options{Image: "loadgen:v1"}, name: "stormglass-workers-r1", namespace: "load", coordinator: "10.0.0.5:7443"},
 		Invitation: workers.Invitation{}, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 	}}

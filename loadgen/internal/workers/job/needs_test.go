@@ -34,7 +34,7 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: rootCA}, Data: map[string]string{"ca.crt": "x"}},
 			)
 			client.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.36.0"}
-			c := &crew{
+			c := &runJob{
 				plan:       plan{Options: Options{Image: "loadgen:v1", Namespace: namespace}, name: account + "-id", namespace: in, makes: namespace == "", count: 1, coordinator: "10.0.0.2:7443", run: "id"},
 				Invitation: workers.Invitation{Run: "id", Count: 1, Tell: func(string, ...any) {}},
 				client:     client, where: "fake", ended: func(int, error) {}, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},

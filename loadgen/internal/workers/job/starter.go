@@ -39,8 +39,8 @@ var _ workers.Starter = Starter{}
 // oldest is the first version of Kubernetes that has Indexed Jobs.
 var oldest = version.MustParseGeneric("1.24")
 
-// crew are the workers of one run.
-type crew struct {
+// runJob is the Job of one run, with what is made for it.
+type runJob struct {
 	plan
 	workers.Invitation
 	config *rest.Config
@@ -68,7 +68,7 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 	if err != nil {
 		return workers.Started{}, fmt.Errorf("client of cluster %s: %w", where, err)
 	}
-	c := &crew{
+	c := &runJob{
 		plan: s.plan(i.Count, i.Run, i.Address), Invitation: i, config: config, client: client, where: where, ended: ended, reached: map[types.UID]bool{}, gone: map[types.UID]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -85,7 +85,7 @@ func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(ind
 	return workers.Started{Stop: c.stop, API: api}, nil
 }
 
-// Describe is of the Job.
+// Describe names the Job's pods, their image and their namespace.
 func (s Starter) Describe(count int, run string) string { return s.plan(count, run, "").String() }
 
 func (s Starter) plan(count int, run, coordinator string) plan {
@@ -97,7 +97,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 }
 
 // make makes the objects, or says which was refused and what to do.
-func (c *crew) make(ctx context.Context) error {
+func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
 	}
@@ -114,14 +114,11 @@ func (c *crew) make(ctx context.Context) error {
 			job = made
 		}
 	}
-	if job, err = c.client.BatchV1().Jobs(c.namespace).Get(ctx, job.Name, metav1.GetOptions{}); err != nil {
-		return c.explain(err)
-	}
 	_, err = c.client.CoreV1().Secrets(c.namespace).Create(ctx, c.secret(job, c.CA, c.Token), metav1.CreateOptions{})
 	return c.explain(err)
 }
 
-func (c *crew) checkVersion() error {
+func (c *runJob) checkVersion() error {
 	info, err := c.client.Discovery().ServerVersion()
 	if err != nil {
 		return fmt.Errorf("cluster %s of the workers is not reached: %w", c.where, err)
@@ -134,7 +131,7 @@ func (c *crew) checkVersion() error {
 }
 
 // create makes an object and remembers how it is removed.
-func (c *crew) create(ctx context.Context, o runtime.Object) (err error) {
+func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	core := c.client.CoreV1()
 	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
 	switch o := o.(type) {
@@ -150,7 +147,10 @@ func (c *crew) create(ctx context.Context, o runtime.Object) (err error) {
 		c.remember(err, "ServiceAccount "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return core.ServiceAccounts(o.Namespace).Delete(ctx, o.Name, remove) }, nil)
 	case *batchv1.Job:
 		jobs := c.client.BatchV1().Jobs(o.Namespace)
-		_, err = jobs.Create(ctx, o, metav1.CreateOptions{})
+		var made *batchv1.Job
+		if made, err = jobs.Create(ctx, o, metav1.CreateOptions{}); err == nil {
+			o.UID = made.UID // its Secret names it as its owner
+		}
 		c.remember(err, "job "+o.Namespace+"/"+o.Name, func(ctx context.Context) error { return jobs.Delete(ctx, o.Name, remove) },
 			func(ctx context.Context) error {
 				_, err := jobs.Get(ctx, o.Name, metav1.GetOptions{})
@@ -164,7 +164,7 @@ func (c *crew) create(ctx context.Context, o runtime.Object) (err error) {
 const removeWithin = time.Minute
 
 // remember removes an object that was made, and waits until get no longer finds it. Nil: it does not wait.
-func (c *crew) remember(err error, what string, remove, get func(context.Context) error) {
+func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
 	}
@@ -194,7 +194,7 @@ func (c *crew) remember(err error, what string, remove, get func(context.Context
 }
 
 // stop ends the pods that still run, and removes what was made.
-func (c *crew) stop() error {
+func (c *runJob) stop() error {
 	c.cancel()
 	c.all.Wait()
 	var errs []error
@@ -209,7 +209,7 @@ func (c *crew) stop() error {
 }
 
 // explain says what to do about an object that was refused.
-func (c *crew) explain(err error) error {
+func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -225,7 +225,7 @@ func (c *crew) explain(err error) error {
 const rootCA = "kube-root-ca.crt"
 
 // api is where pods of this cluster reach its API server.
-func (c *crew) api(ctx context.Context) (*workers.API, error) {
+func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 	service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return nil, c.explain(err)
@@ -259,7 +259,7 @@ const (
 )
 
 // reach connects to the worker of a pod until it has joined, and serves it.
-func (c *crew) reach(pod string) {
+func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
 		conn, err := forward(c.ctx, c.config, c.client, c.namespace, pod)
@@ -292,7 +292,7 @@ func (s Starter) Needs(carried bool) cluster.Rules {
 	serviceAccounts, jobs := "create delete", "create get delete"
 	if at == "" { // one is made, of a name that is not known before, and takes what is in it with it
 		r.Allow("", "create get delete", "", "namespaces")
-		serviceAccounts, jobs = "create", "create get"
+		serviceAccounts, jobs = "create", "create"
 	}
 	r.Allow(at, serviceAccounts, "", "serviceaccounts")
 	r.Allow(at, "create", "", "secrets")

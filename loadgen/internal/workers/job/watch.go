@@ -13,7 +13,7 @@ import (
 )
 
 // watchPods follows the workers' pods until stop.
-func (c *crew) watchPods() {
+func (c *runJob) watchPods() {
 	factory := c.informers(func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
 		if p, ok := object.(*corev1.Pod); ok {
@@ -24,7 +24,7 @@ func (c *crew) watchPods() {
 }
 
 // watchEvents follows the Events of the Job, which say why it has no pods, until stop.
-func (c *crew) watchEvents() {
+func (c *runJob) watchEvents() {
 	factory := c.informers(func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
 	})
@@ -36,11 +36,11 @@ func (c *crew) watchEvents() {
 	c.follow(factory, factory.Core().V1().Events().Informer(), see)
 }
 
-func (c *crew) informers(which func(*metav1.ListOptions)) informers.SharedInformerFactory {
+func (c *runJob) informers(which func(*metav1.ListOptions)) informers.SharedInformerFactory {
 	return informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace), informers.WithTweakListOptions(which))
 }
 
-func (c *crew) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
+func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, now any) { see(now) }}
 	if _, err := of.AddEventHandler(handler); err != nil {
 		panic(err) // of an informer that has stopped: it has not started
@@ -61,7 +61,7 @@ var hopeless = map[string]string{
 }
 
 // seePod takes in the state of a pod.
-func (c *crew) seePod(p *corev1.Pod) {
+func (c *runJob) seePod(p *corev1.Pod) {
 	index, ok := indexOf(p)
 	if !ok {
 		return
@@ -98,7 +98,7 @@ func (c *crew) seePod(p *corev1.Pod) {
 }
 
 // end tells once that a pod has ended. One that was drained before its worker joined is replaced by the Job.
-func (c *crew) end(p *corev1.Pod, index int, why error) {
+func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.mu.Lock()
 	told := c.gone[p.UID]
 	c.gone[p.UID] = true
@@ -129,7 +129,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 }
 
 // seeRefusal takes in that the Job may not make a pod. What a quota or Pod Security forbids stays forbidden.
-func (c *crew) seeRefusal(message string) {
+func (c *runJob) seeRefusal(message string) {
 	text := oneLine(message)
 	remedy := ""
 	switch {

@@ -1,0 +1,176 @@
+package workers
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+)
+
+// nobody starts no workers.
+type nobody struct{}
+
+func (nobody) Start(context.Context, Invitation, func(int, error)) (Started, error) {
+	return Started{Stop: func() error { return nil }}, nil
+}
+
+func (nobody) Describe(int, string) string { return "" }
+
+// carrier starts workers that wait at addresses of their own, as pods do, and brings their connections. A stranger comes first.
+type carrier struct {
+	threads
+	joined chan bool
+}
+
+func (c *carrier) Start(ctx context.Context, i Invitation, ended func(int, error)) (Started, error) {
+	for index := range i.Count {
+		at := make(chan string, 1)
+		w := c.worker(i, index)
+		w.Listen = "127.0.0.1:0"
+		w.Step = func(_ string, args ...any) {
+			if len(args) == 1 {
+				at <- fmt.Sprint(args[0])
+			}
+		}
+		c.all.Go(func() {
+			if err := w.Work(ctx); err != nil {
+				ended(index, err)
+			}
+		})
+		c.all.Go(func() {
+			address := <-at
+			stranger := c.dial(address)
+			_, _ = stranger.Write([]byte("GET / HTTP/1.1\r\n\r\n")) // it may be hung up on
+			_ = stranger.Close()
+			joined, _ := i.Take(c.dial(address))
+			c.joined <- joined
+		})
+	}
+	return Started{Stop: func() error { c.all.Wait(); return nil }}, nil
+}
+
+func (c *carrier) dial(address string) net.Conn {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return conn
+}
+
+// Workers join over connections that the starter brings to them, and do their shares.
+func TestCarriedConnections(t *testing.T) {
+	c := &carrier{threads: threads{t: t, build: "v1"}, joined: make(chan bool, 2)}
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter, o.Carried = c, true })
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	if where := b.fleet.Where(); where != "through the API server" {
+		t.Errorf("they join %s", where)
+	}
+	b.fleet.End()
+	for range 2 {
+		if !<-c.joined {
+			t.Error("a connection of a worker counts as that of a stranger")
+		}
+	}
+}
+
+const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`
+
+// Workers that do not belong to the run are refused in one line with the remedy, and the coordinator says so.
+func TestStrangersAreRefused(t *testing.T) {
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	other := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(other, []byte("0123"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*Worker)
+		want   string
+		told   bool
+	}{
+		"another token":   {func(w *Worker) { w.TokenFile = other }, "token is not that of this run", true},
+		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, the coordinator v1", true},
+		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2, from 0 to 1", true},
+		"a negative one":  {func(w *Worker) { w.Index = -1 }, "indexes begin at 0", false},
+		"no such file":    {func(w *Worker) { w.CAFile += "x" }, "take the file that the coordinator wrote", false},
+		"no certificate":  {func(w *Worker) { w.CAFile = w.TokenFile }, "no PEM certificate", false},
+		"no port":         {func(w *Worker) { w.Coordinator = "coordinator" }, "not HOST:PORT", false},
+		"another program": {func(w *Worker) { w.Coordinator = strings.TrimPrefix(b.server.Config().Host, "https://") }, "is not the coordinator of --ca", false},
+	} {
+		w := b.threads.worker(b.invitation(), 0)
+		c.change(&w)
+		err := w.Work(t.Context())
+		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), c.want) || strings.Contains(fmt.Sprint(err), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.told {
+			h2test.Await(t, "the coordinator to tell of "+name, func() bool { return b.said(c.want) })
+		}
+	}
+}
+
+// Peers that say nothing that a worker says do not disturb the run.
+func TestNonsenseDoesNotDisturb(t *testing.T) {
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
+		conn, err := tls.Dial("tcp", b.fleet.address(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte(text)); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	}
+	plain, err := net.Dial("tcp", b.fleet.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Close()
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { done <- b.threads.worker(b.invitation(), 0).Work(ctx) }()
+	if err := b.join(); err != nil {
+		t.Errorf("the worker could not join: %v", err)
+	}
+	cancel()
+	<-done
+}
+
+// Workers that do not come, and the last one that was refused, are named at the end of the time.
+func TestMissingWorkersAreNamed(t *testing.T) {
+	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = nobody{}, 200*time.Millisecond })
+	w := b.threads.worker(b.invitation(), 1)
+	w.Build = "v2"
+	_ = w.Work(t.Context())
+	err := b.join()
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "workers 0, 1, 2 of 3 did not join") || !strings.Contains(err.Error(), "loadgen v2") {
+		t.Errorf("nobody has joined: %v", err)
+	}
+}
+
+// A coordinator that is not reached is told once, tried again, and given up in one line.
+func TestCoordinatorThatIsNotReached(t *testing.T) {
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	w := b.threads.worker(b.invitation(), 0)
+	var told []string
+	w.Coordinator, w.Within, w.Step = free.Addr().String(), 10*time.Millisecond, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	err = w.Work(t.Context())
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "was not reached within 10ms") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("nobody listens: %v, told %q", err, told)
+	}
+}
