@@ -107,14 +107,13 @@ type Fleet struct {
 	members []*member // by index; nil: it has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // that have not been admitted
-	toldOf  map[string]bool // lines
+	told    map[string]bool // lines
 	last    string          // of them
 	failed  error
 	failing chan struct{} // closed with failed
 	ending  bool
 	begin   time.Time // of the loads that start now
 	loads   map[string]*remote
-	told    map[string]bool // of lines on saturation; AddTo's
 
 	scenario *scenario.Scenario
 	samples  *samples.Recorder
@@ -138,8 +137,8 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	}
 	f := &Fleet{
 		options: o, build: build(), secrets: s, step: step, started: Started{Stop: func() error { return nil }},
-		members: make([]*member, o.Count), changed: make(chan struct{}), peers: map[*link]bool{}, toldOf: map[string]bool{}, failing: make(chan struct{}),
-		loads: map[string]*remote{}, told: map[string]bool{},
+		members: make([]*member, o.Count), changed: make(chan struct{}), peers: map[*link]bool{}, told: map[string]bool{}, failing: make(chan struct{}),
+		loads: map[string]*remote{},
 	}
 	if o.Carried {
 		return f, nil

@@ -94,13 +94,13 @@ func (f *Fleet) notify() {
 	f.changed = make(chan struct{})
 }
 
-// tell says what holds up a worker, once each.
+// tell says a line about a worker, once.
 func (f *Fleet) tell(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	f.mu.Lock()
 	f.last = line
-	before := f.toldOf[line]
-	f.toldOf[line] = true
+	before := f.told[line]
+	f.told[line] = true
 	f.mu.Unlock()
 	if !before {
 		f.step("%s", line)

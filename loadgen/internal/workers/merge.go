@@ -88,11 +88,7 @@ func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
 			for _, line := range r.Saturated[phase] {
-				line = fmt.Sprintf("worker %d (%s): %s", i, f.members[i].name, line)
-				if !f.told[line] {
-					f.told[line] = true
-					f.step("the run cannot be judged: %s", line)
-				}
+				f.tell("the run cannot be judged: worker %d (%s): %s", i, f.members[i].name, line)
 			}
 		}
 	}
