@@ -29,3 +29,32 @@ eval range from 95s to 110s step 5s `+s.query(window)+`
   {name="unseen"} _ _ 0 0
 `, promqltest.NewTestEngine(t, false, 0, 1000))
 }
+
+// A process has started where its start is later than two scrapes ago, however long it was away and however late the
+// scrape came that saw it; a missed scrape of one that runs on is no start, nor is a clock that was set by less than a second.
+func TestStartedIsSeenPastAGap(t *testing.T) {
+	s := known.signal("started")
+	promqltest.RunTest(t, `
+load 5s
+  up{job="kube-apiserver", instance="at once"} 1x9 0 1x40
+  process_start_time_seconds{job="kube-apiserver", instance="at once"} 7x9 stale 50x40
+  up{job="kube-apiserver", instance="late scrape"} 1x9 0 _x5 1x40
+  process_start_time_seconds{job="kube-apiserver", instance="late scrape"} 7x9 stale _x5 56x40
+  up{job="kube-apiserver", instance="long away"} 1x9 0x19 1x40
+  process_start_time_seconds{job="kube-apiserver", instance="long away"} 7x9 stale _x18 60x40
+  up{job="kube-apiserver", instance="missed scrape"} 1x24 0 1x40
+  process_start_time_seconds{job="kube-apiserver", instance="missed scrape"} 7x4 20x19 stale 20x40
+  up{job="kube-apiserver", instance="clock"} 1x60
+  process_start_time_seconds{job="kube-apiserver", instance="clock"} 7x29 7.5x30
+  up{job="kube-apiserver", instance="first seen"} _x20 1x40
+  process_start_time_seconds{job="kube-apiserver", instance="first seen"} _x20 100x40
+
+eval instant at 200s sum_over_time((`+s.query(2*step+time.Millisecond)+` > bool 0)[200s:5s])
+  {job="kube-apiserver", instance="at once"} 3
+  {job="kube-apiserver", instance="late scrape"} 3
+  {job="kube-apiserver", instance="long away"} 3
+  {job="kube-apiserver", instance="missed scrape"} 3
+  {job="kube-apiserver", instance="clock"} 0
+  {job="kube-apiserver", instance="first seen"} 0
+`, promqltest.NewTestEngine(t, false, 0, 10000))
+}
