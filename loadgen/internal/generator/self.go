@@ -82,18 +82,13 @@ func (m *SelfMeter) BeginPhase(name string) {
 
 // Run measures until ctx ends, which is no error.
 func (m *SelfMeter) Run(ctx context.Context) error {
-	tick := time.NewTicker(lagTick)
-	defer tick.Stop()
+	sleep := newSleep(ctx)
+	defer sleep.end()
 	defer m.stalls.Stop()
 	queue := newRunQueue()
 	next := time.Now().Add(lagTick)
 	var sampled time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for sleep.until(ctx, next) {
 		now := time.Now()
 		next = m.ticked(next, now)
 		m.stalls.Queued(queue.longest(), now)
@@ -103,6 +98,7 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 			m.look()
 		}
 	}
+	return nil
 }
 
 // ticked notes a tick at now that was due at next, and those after it that it

@@ -91,6 +91,7 @@ type Conn struct {
 
 	// The read loop's, or those of Receive. reading guards them where that is called.
 	reading  sync.Mutex
+	asked    time.Time      // the last Receive
 	deferred deferral       // nil: a read loop reads
 	over     bool           // all streams have been told of the end
 	waited   *time.Duration // until the last read; nil: unknown
@@ -105,6 +106,7 @@ type Conn struct {
 	out, spare    []byte    // what is to be sent; the buffer beside it
 	replies       int       // frames in out that the server made us send
 	writing       bool
+	unanswered    int       // bytes sent since an answer left no stream open
 	queues        *queues   // of the kernel's, with Options.Queued
 	deadline      time.Time // write deadline now in force
 	written       chan struct{}

@@ -3,6 +3,7 @@ package h2conn
 import (
 	"encoding/binary"
 	"errors"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -43,8 +44,21 @@ func (c *Conn) Receive() {
 	c.receive()
 }
 
+// ReceiveAfter is Receive where the last one is so long ago.
+func (c *Conn) ReceiveAfter(d time.Duration) {
+	if c.deferred == nil {
+		return
+	}
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	if time.Since(c.asked) >= d {
+		c.receive()
+	}
+}
+
 // receive is called with reading held.
 func (c *Conn) receive() {
+	c.asked = time.Now()
 	for !c.over && c.readFrame() {
 	}
 	if c.Err() != nil {
@@ -192,7 +206,11 @@ func (c *Conn) finish(s *Stream, ended bool) {
 	s.stopped = nil
 	if ended && !stopped {
 		unsent := len(s.rest) > 0
-		if stopped = c.remove(s); stopped && unsent {
+		stopped = c.remove(s)
+		if len(c.streams) == 0 {
+			c.unanswered = 0
+		}
+		if stopped && unsent {
 			// The server has its answer and the rest of the body is not sent.
 			c.out = appendNumber(c.out, http2.FrameRSTStream, s.id, uint32(http2.ErrCodeNo))
 		}

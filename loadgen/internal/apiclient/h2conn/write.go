@@ -65,8 +65,12 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the kernel surely takes n bytes, beside those that the server has not acknowledged.
+// hasRoom reports whether the kernel surely takes n bytes, beside those that the server has not acknowledged: they are few where it
+// has answered all that came before a few others, else the kernel is asked.
 func (c *Conn) hasRoom(n int) bool {
+	if c.unanswered+n <= handedOver {
+		return true
+	}
 	unsent := c.queues.unsent()
 	return unsent >= 0 && unsent+int64(n) <= handedOver
 }
@@ -84,6 +88,7 @@ func (c *Conn) flush() {
 func (c *Conn) send() {
 	b := c.out
 	c.out, c.spare, c.replies = c.spare, nil, 0
+	c.unanswered += len(b)
 	c.mu.Unlock()
 	err := c.transmit(b)
 	c.mu.Lock()

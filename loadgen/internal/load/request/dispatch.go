@@ -7,6 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
 // dispatch returns when ctx has ended and nothing is in flight.
@@ -198,7 +199,7 @@ func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	e.conn, err = e.pool.TryAcquire()
 	e.together = 1
 	if e.deferred && err == nil {
-		e.conn.Receive() // that it has gone away, as the case may be
+		e.conn.ReceiveAfter(goneWithin)
 	}
 	return e.conn, err
 }
@@ -278,7 +279,7 @@ const (
 
 type sleep struct {
 	timer  *time.Timer
-	wakeup *wakeup
+	wakeup *wakeup.Wakeup
 	last   time.Duration // when it had to wake last: being late does not lengthen the interval
 }
 
@@ -294,9 +295,9 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	t = max(t, s.last+interval)
 	e.round = 0
 	// Only a select hears of a freed stream.
-	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.wait(e.start, t)) {
+	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
-		s.wakeup.set(wait)
+		s.wakeup.Set(wait)
 		select {
 		case <-s.timer.C:
 		case <-e.woken:

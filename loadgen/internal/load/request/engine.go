@@ -12,6 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
+	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -59,7 +60,7 @@ type engine struct {
 	over     chan struct{} // closed when it is dry and nothing is in flight
 	closing  sync.Once     // of over
 	woken    chan struct{}
-	wakeup   *wakeup // with woken, what ends the dispatcher's sleep
+	wakeup   *wakeup.Wakeup // with woken, what ends the dispatcher's sleep
 
 	// The dispatcher's.
 	n        int64 // the next arrival
@@ -107,7 +108,7 @@ func (e *engine) wake() {
 	case e.woken <- struct{}{}:
 	default: // it will
 	}
-	e.wakeup.ring()
+	e.wakeup.Ring()
 }
 
 // of takes from the target what is not the operation's.
@@ -195,8 +196,8 @@ func (e *engine) next() time.Duration {
 // run dispatches until ctx ends and the last request in flight has ended.
 func (e *engine) run(ctx context.Context) {
 	e.begin(ctx)
-	e.wakeup = newWakeup()
-	defer e.wakeup.close()
+	e.wakeup = wakeup.New()
+	defer e.wakeup.Close()
 	over := make(chan struct{})
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(over) })

@@ -2,6 +2,7 @@ package request
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +26,19 @@ type stats struct {
 	failedLate int64
 	bytes      int64
 	pages      int64
-	outcomes   map[load.Outcome]int64
+	outcomes   []outcomes
+}
+
+// outcomes counts one outcome. There are few: to look through them is cheaper than a map.
+type outcomes struct {
+	load.Outcome
+	count int64
 }
 
 // newStats measures up to twice the timeout: a lag may precede a timeout.
 func newStats(timeout time.Duration) *stats {
 	h := func() *latency.Histogram { return latency.New(2 * timeout) }
-	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h(), outcomes: map[load.Outcome]int64{}}
+	return &stats{latency: h(), external: h(), service: h(), lag: h(), connect: h()}
 }
 
 func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
@@ -42,7 +49,7 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	s.service.Record(end - f.sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.outcomes[o]++
+	s.ended(o)
 	s.bytes += f.bytes
 	if f.again > 0 {
 		s.pages += f.again + 1
@@ -55,6 +62,17 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
+// ended is called with mu held.
+func (s *stats) ended(o load.Outcome) {
+	for i := range s.outcomes {
+		if s.outcomes[i].Outcome == o {
+			s.outcomes[i].count++
+			return
+		}
+	}
+	s.outcomes = append(s.outcomes, outcomes{o, 1})
+}
+
 // sums are the counts of a phase in which arrivals were due for so long.
 func (s *stats) sums(length time.Duration) result.Requests {
 	s.mu.Lock()
@@ -64,8 +82,8 @@ func (s *stats) sums(length time.Duration) result.Requests {
 		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages,
 	}
 	r.Sent = r.Offered - r.Unsent
-	for o, n := range s.outcomes {
-		r.Outcomes[o.String()] = n
+	for _, o := range s.outcomes {
+		r.Outcomes[o.String()] = o.count
 	}
 	if sec := length.Seconds(); sec > 0 {
 		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
@@ -107,12 +125,18 @@ func (w *window) live(now time.Time) load.Live {
 // metrics are those of one kind of requests. Variants and tenants share them: each would be a histogram more.
 type metrics struct {
 	total   *prometheus.CounterVec // by code
-	byCode  sync.Map               // load.Outcome to prometheus.Counter
+	byCode  atomic.Pointer[[]codes]
 	unsent  prometheus.Counter
 	flying  prometheus.Gauge
 	bytes   prometheus.Counter
 	seconds prometheus.Observer
 	lag     prometheus.Observer
+}
+
+// codes counts the requests of one outcome.
+type codes struct {
+	load.Outcome
+	prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*metrics, error) {
@@ -149,12 +173,28 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 	return all, err
 }
 
-func (m *metrics) record(f *flight, o load.Outcome, end time.Duration) {
-	counter, ok := m.byCode.Load(o)
-	if !ok {
-		counter, _ = m.byCode.LoadOrStore(o, m.total.WithLabelValues(o.String()))
+// counter finds the counter of an outcome, and remembers it. They are few.
+func (m *metrics) counter(o load.Outcome) prometheus.Counter {
+	known := m.byCode.Load()
+	if known != nil {
+		for _, c := range *known {
+			if c.Outcome == o {
+				return c.Counter
+			}
+		}
 	}
-	counter.(prometheus.Counter).Inc()
+	counter := m.total.WithLabelValues(o.String())
+	var more []codes
+	if known != nil {
+		more = *known
+	}
+	more = append(slices.Clone(more), codes{o, counter})
+	m.byCode.CompareAndSwap(known, &more) // else another one was first, and this one is found next time
+	return counter
+}
+
+func (m *metrics) record(f *flight, o load.Outcome, end time.Duration) {
+	m.counter(o).Inc()
 	m.flying.Dec()
 	m.bytes.Add(float64(f.bytes))
 	m.seconds.Observe((end - f.intended).Seconds())

@@ -1,4 +1,5 @@
-package request
+// Package wakeup ends the waits of a goroutine on time, though the process is idle.
+package wakeup
 
 import (
 	"os"
@@ -9,24 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakeup is a timerfd that the runtime waits for as it does for sockets. Waiting
+// Wakeup is a timerfd that the runtime waits for as it does for sockets. Waiting
 // for it alone is both cheaper and more exact than a timer of Go's:
 //
 //   - Setting a Go timer that is due first breaks the wait of the thread that
 //     polls the network, and when it is due another thread is woken beside the
-//     one that runs it. Here the polling thread runs the dispatcher itself.
+//     one that runs it. Here the polling thread runs the waiting goroutine itself.
 //   - Go rounds the waits of an idle process up to a millisecond
 //     (runtime/netpoll_epoll.go: epoll_wait counts in them).
+//   - The runtime's monitor, which sleeps until the next Go timer is due, is not
+//     woken at all.
 //
-// Where the dispatcher must select, on a Go timer, the wakeup set beside it
-// still ends an idle process' wait on time.
-type wakeup struct {
+// Where a goroutine must select, on a Go timer, the wakeup set beside it
+// still ends an idle process' wait on time. One goroutine waits.
+type Wakeup struct {
 	file *os.File
 	raw  syscall.RawConn // nil: there is none
 
 	state atomic.Int32 // awake, asleep or rung
 
-	// The dispatcher's.
+	// The waiting goroutine's.
 	start   time.Time
 	until   time.Duration
 	failure error // to set the timer
@@ -35,7 +38,7 @@ type wakeup struct {
 	settle  func(fd uintptr) bool // of wait
 }
 
-// States of a wakeup. A ring is never lost: it resets the timer of a sleeping dispatcher, and keeps one that is
+// States of a wakeup. A ring is never lost: it resets the timer of a sleeping goroutine, and keeps one that is
 // awake from falling asleep.
 const (
 	awake int32 = iota
@@ -43,28 +46,28 @@ const (
 	rung // and not yet heard
 )
 
-// newWakeup makes a wakeup that does nothing where there is no timerfd, or where time.Now is not the machine's
+// New makes a wakeup that does nothing where there is no timerfd, or where time.Now is not the machine's
 // clock, as in testing/synctest.
-func newWakeup() *wakeup {
+func New() *Wakeup {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil || time.Since(time.Unix(now.Unix())).Abs() > time.Hour {
-		return &wakeup{}
+		return &Wakeup{}
 	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return &wakeup{}
+		return &Wakeup{}
 	}
-	a := &wakeup{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking: the runtime's poller takes it
+	a := &Wakeup{file: os.NewFile(uintptr(fd), "timerfd")} // non-blocking: the runtime's poller takes it
 	if a.raw, err = a.file.SyscallConn(); err != nil {
 		a.file.Close()
-		return &wakeup{}
+		return &Wakeup{}
 	}
 	a.arm, a.settle = a.armed, a.settled
 	return a
 }
 
-// wait returns when until has passed since start, or on a ring. False: it cannot tell.
-func (a *wakeup) wait(start time.Time, until time.Duration) bool {
+// Wait returns when until has passed since start, or on a ring. False: it cannot tell.
+func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	if a.raw == nil {
 		return false
 	}
@@ -76,7 +79,7 @@ func (a *wakeup) wait(start time.Time, until time.Duration) bool {
 
 // settled is asked before the runtime waits for the descriptor and whenever it is ready. Setting the timer anew
 // resets its count, which is never read: the runtime's epoll is edge-triggered.
-func (a *wakeup) settled(fd uintptr) bool {
+func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
 	wait := a.until - time.Since(a.start)
 	if wait <= 0 || a.state.Load() == rung {
@@ -89,10 +92,10 @@ func (a *wakeup) settled(fd uintptr) bool {
 	return !a.state.CompareAndSwap(awake, asleep)
 }
 
-// ring ends the wait under way, or the next one at once. It is safe for concurrent use.
-func (a *wakeup) ring() {
+// Ring ends the wait under way, or the next one at once. It is safe for concurrent use.
+func (a *Wakeup) Ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
-		_ = a.raw.Control(ringNow) // an error means closed: no dispatcher waits
+		_ = a.raw.Control(ringNow) // an error means closed: nobody waits
 	}
 }
 
@@ -101,7 +104,8 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-func (a *wakeup) set(d time.Duration) {
+// Set ends a wait on a Go timer that lasts as long.
+func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return
 	}
@@ -109,11 +113,12 @@ func (a *wakeup) set(d time.Duration) {
 	_ = a.raw.Control(a.arm)
 }
 
-func (a *wakeup) armed(fd uintptr) {
+func (a *Wakeup) armed(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &a.after, nil) // without it we are a millisecond late
 }
 
-func (a *wakeup) close() {
+// Close comes after the last wait.
+func (a *Wakeup) Close() {
 	if a.file != nil {
 		a.file.Close()
 	}

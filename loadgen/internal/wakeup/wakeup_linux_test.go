@@ -1,4 +1,4 @@
-package request
+package wakeup
 
 import (
 	"testing"
@@ -7,12 +7,12 @@ import (
 
 // A ring ends the wait under way or the next one, whatever it comes between.
 func TestRingIsNeverLost(t *testing.T) {
-	a := newWakeup()
-	defer a.close()
+	a := New()
+	defer a.Close()
 	rounds, rang := make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		for range rounds {
-			a.ring()
+			a.Ring()
 			rang <- struct{}{}
 		}
 	}()
@@ -24,7 +24,7 @@ func TestRingIsNeverLost(t *testing.T) {
 			<-rang
 		}
 		start := time.Now()
-		if !a.wait(start, time.Minute) {
+		if !a.Wait(start, time.Minute) {
 			t.Fatal("there is no wakeup")
 		}
 		if time.Since(start) >= time.Minute {
@@ -39,13 +39,13 @@ func TestRingIsNeverLost(t *testing.T) {
 // Without a ring, the wait is over when it should be, and not before, though a
 // ring was meant for an earlier one.
 func TestWakeupIsNotEarly(t *testing.T) {
-	a := newWakeup()
-	defer a.close()
-	a.ring()
-	a.wait(time.Now(), time.Minute)
+	a := New()
+	defer a.Close()
+	a.Ring()
+	a.Wait(time.Now(), time.Minute)
 	for _, wait := range []time.Duration{-time.Second, 0, time.Nanosecond, time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
 		start := time.Now()
-		if !a.wait(start, wait) {
+		if !a.Wait(start, wait) {
 			t.Fatal("there is no wakeup")
 		}
 		if got := time.Since(start); got < wait {
@@ -57,11 +57,11 @@ func TestWakeupIsNotEarly(t *testing.T) {
 // The runtime's timer and the wakeup may be set for the same wait: what is left
 // of the one does not end the next.
 func TestWakeupSetBeside(t *testing.T) {
-	a := newWakeup()
-	defer a.close()
-	a.set(time.Nanosecond)
+	a := New()
+	defer a.Close()
+	a.Set(time.Nanosecond)
 	start := time.Now()
-	if a.wait(start, 5*time.Millisecond); time.Since(start) < 5*time.Millisecond {
+	if a.Wait(start, 5*time.Millisecond); time.Since(start) < 5*time.Millisecond {
 		t.Error("it ended early")
 	}
 }
