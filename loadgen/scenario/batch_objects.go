@@ -33,6 +33,7 @@ type Objects struct {
 
 	kinds  []ObjectKind
 	kindOf [][]int // by template and document
+	round  []int   // of the objects of any iteration; nil: they differ, or are many
 	lines  [][]int // where they begin, likewise
 
 	rendered int // of the last, by its number; math.MinInt: none
@@ -118,6 +119,13 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 		}
 	}
 	o.skipped = o.upTo(o.from)
+	if o.even && o.iteration <= longestRound {
+		round := make([]int, o.iteration)
+		for n := range round {
+			round[n] = o.KindAt(n - o.skipped)
+		}
+		o.round = round
+	}
 	return o, nil
 }
 
@@ -273,8 +281,14 @@ func (o *Objects) upTo(iteration int) int {
 // Kinds are the kinds of object of the first iteration, each once, in their order.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
+// longestRound bounds the kinds that are looked up by number.
+const longestRound = 4096
+
 // KindAt is the kind of the object of a number, an index into Kinds.
 func (o *Objects) KindAt(n int) int {
+	if o.round != nil {
+		return o.round[(n+o.skipped)%o.iteration]
+	}
 	i, _, _, document := o.split(n)
 	return o.kindOf[i][document]
 }

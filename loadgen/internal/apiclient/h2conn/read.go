@@ -72,12 +72,19 @@ func (c *Conn) readFrame() bool {
 	if err == nil {
 		err = c.handle(f)
 	}
+	switch err {
+	case nil:
+		return true
+	case errNothing:
+		return false
+	}
+	return c.failed(err)
+}
+
+// failed ends the stream that an error is of, or the connection. True: that lives on.
+func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
-	case err == nil:
-		return true
-	case err == errNothing:
-		return false
 	case errors.As(err, &protocol) && protocol.Stream != 0:
 		c.end(protocol.Stream, protocol, protocol.Code)
 		return true
