@@ -133,7 +133,7 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 func (o *Objects) count(i int, documents []map[string]any) {
 	o.kindOf, o.lines = append(o.kindOf, make([]int, len(documents))), append(o.lines, make([]int, len(documents)))
 	for d, manifest := range documents {
-		o.lines[i][d] = o.templates[i].Line(d)
+		o.lines[i][d] = o.templates[i].Line(d, len(documents))
 		one := describe(manifest)
 		at := slices.IndexFunc(o.kinds, func(k ObjectKind) bool { return k.APIVersion == one.APIVersion && k.Kind == one.Kind })
 		if at < 0 {
@@ -248,7 +248,7 @@ func (o *Objects) errorf(i int, err error) error {
 }
 
 func (o *Objects) at(i, document int, hint, format string, args ...any) error {
-	return o.errorf(i, &template.Error{Line: o.templates[i].Line(document), Msg: fmt.Sprintf(format, args...), Hint: hint})
+	return o.errorf(i, &template.Error{Line: o.templates[i].Line(document, o.documents[i]), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // String is the kinds with their numbers.

@@ -66,7 +66,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 			return nil, nil
 		}
 		if document, ok := value.(map[string]any); ok {
-			s.Documents = append(s.Documents, document)
+			s.Documents = append(s.Documents, unlisted(document)...)
 		} else if value != nil {
 			return nil, nil
 		}

@@ -80,7 +80,7 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 	return documents[0][valueField], nil
 }
 
-// Documents renders the template and reads its YAML documents, without empty ones. What is
+// Documents renders the template and reads its YAML documents, without empty ones, and the items of Lists for these. What is
 // drawn depends on seed and turn. Its error is an *Error.
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
@@ -102,18 +102,33 @@ func documents(text []byte) ([]map[string]any, error) {
 		case err != nil:
 			return nil, yamlError(err, text)
 		case ok:
-			all = append(all, object)
+			all = append(all, unlisted(object)...)
 		case one != nil:
 			return nil, &Error{Msg: fmt.Sprintf("what it renders is no object: %.60q", fmt.Sprint(one)), Hint: "a manifest has fields: apiVersion, kind, metadata"}
 		}
 	}
 }
 
+// unlisted are the items of a List, as kubectl makes of them; any other document is one itself.
+func unlisted(document map[string]any) []map[string]any {
+	listed, ok := document["items"].([]any)
+	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
+		return []map[string]any{document}
+	}
+	items := make([]map[string]any, len(listed))
+	for i := range listed {
+		if items[i], ok = listed[i].(map[string]any); !ok {
+			return []map[string]any{document}
+		}
+	}
+	return items
+}
+
 // separator is a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line is where a document begins in the text, from 1, if the template writes every separator itself.
-func (t *Template) Line(document int) int {
+// Line is where a document begins in the text, from 1; the first line, if the template does not write so many itself.
+func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
 		if strings.TrimSpace(t.text[begins[len(begins)-1]:at[0]]) == "" {
@@ -121,7 +136,10 @@ func (t *Template) Line(document int) int {
 		}
 		begins = append(begins, at[1])
 	}
-	if document >= len(begins) {
+	if strings.TrimSpace(t.text[begins[len(begins)-1]:]) == "" {
+		begins = begins[:len(begins)-1]
+	}
+	if len(begins) != of {
 		return 1
 	}
 	head := t.text[:begins[document]]

@@ -45,9 +45,41 @@ spec: {n: {{$i}}, size: {{ default 3 $.size }}}
 func TestLinesOfDocuments(t *testing.T) {
 	tmpl := mustParse(t, "\na: 1\n---\n\n---\n# b\nb: 1\n--- \nc: 1\n")
 	for document, line := range []int{2, 6, 9} {
-		if got := tmpl.Line(document); got != line {
+		if got := tmpl.Line(document, 3); got != line {
 			t.Errorf("document %d begins in line %d, want %d", document, got, line)
 		}
+		if got := tmpl.Line(document, 4); got != 1 {
+			t.Errorf("of 4 documents of which the text does not tell the lines, %d begins in line %d", document, got)
+		}
+	}
+}
+
+// A List is its items, also in a shape; an object with items that is none stays whole.
+func TestListsAreTheirItems(t *testing.T) {
+	tmpl := mustParse(t, `
+apiVersion: v1
+kind: List
+items:
+- {kind: A, n: "{{.n}}"}
+- {kind: B}
+---
+{apiVersion: v1, kind: ConfigMapList, items: [{kind: ConfigMap}]}
+`)
+	values := map[string]any{"n": "x"}
+	got, err := tmpl.Documents(values, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []any
+	for _, one := range got {
+		kinds = append(kinds, one["kind"])
+	}
+	if want := []any{"A", "B", "ConfigMapList"}; !reflect.DeepEqual(kinds, want) || got[0]["n"] != "x" {
+		t.Errorf("got %v", got)
+	}
+	shape, err := tmpl.NewShape(values, 1, 0)
+	if err != nil || len(shape.Documents) != len(got) {
+		t.Errorf("shape %+v, %v", shape, err)
 	}
 }
 

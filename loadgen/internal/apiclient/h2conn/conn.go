@@ -90,15 +90,15 @@ type Conn struct {
 	pool      *Pool         // nil: not in a pool
 
 	// The read loop's, or those of Receive. reading guards them where that is called.
-	reading  sync.Mutex
-	asked    time.Time      // the last Receive
-	deferred deferral       // nil: a read loop reads
-	over     bool           // all streams have been told of the end
-	waited   *time.Duration // until the last read; nil: unknown
-	frames   frameReader
-	fields   fieldReader
-	block    blockReader
-	lastRead atomic.Int64 // since born, for pings
+	reading     sync.Mutex
+	lastReceive time.Time
+	deferred    deferral       // nil: a read loop reads
+	over        bool           // all streams have been told of the end
+	waited      *time.Duration // until the last read; nil: unknown
+	frames      frameReader
+	fields      fieldReader
+	block       blockReader
+	lastRead    atomic.Int64 // since born, for pings
 
 	mu            sync.Mutex
 	change        sync.Cond // a free stream, or the end of the connection

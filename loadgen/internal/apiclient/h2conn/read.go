@@ -51,14 +51,14 @@ func (c *Conn) ReceiveAfter(d time.Duration) {
 	}
 	c.reading.Lock()
 	defer c.reading.Unlock()
-	if time.Since(c.asked) >= d {
+	if time.Since(c.lastReceive) >= d {
 		c.receive()
 	}
 }
 
 // receive is called with reading held.
 func (c *Conn) receive() {
-	c.asked = time.Now()
+	c.lastReceive = time.Now()
 	for !c.over && c.readFrame() {
 	}
 	if c.Err() != nil {
