@@ -19,9 +19,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/planetest"
@@ -31,6 +34,9 @@ var plane planetest.Plane
 
 // killedEnv names the cluster of a test program that starts a node and is then killed.
 const killedEnv = "REALNODE_TEST_KILLED"
+
+// killedNode is its node.
+const killedNode = "real-d"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killedEnv); dir != "" {
@@ -54,8 +60,19 @@ func start(t *testing.T, ctx context.Context, name string) *Node {
 		if err := n.Stop(); err != nil {
 			t.Errorf("node %s: %v", name, err)
 		}
+		forget(t, name)
 	})
 	return n
+}
+
+// forget deletes the object of a node that has ended: until it is NotReady, pods of other tests would be put there.
+func forget(t *testing.T, name string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", plane.Cluster().Kubeconfigs["admin"])
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	must(t, client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}))
 }
 
 func poll(t *testing.T, ctx context.Context, what string, f func() bool) {
@@ -100,6 +117,13 @@ func TestPodsOfTwoNodes(t *testing.T) {
 		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	must(t, err)
+	t.Cleanup(func() { // before its nodes end
+		must(t, client.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{}))
+		poll(t, context.Background(), "the namespace goes", func() bool {
+			_, err := client.CoreV1().Namespaces().Get(context.Background(), namespace, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	})
 	poll(t, ctx, "the service account", func() bool {
 		_, err := client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err == nil
@@ -232,6 +256,7 @@ func TestNothingIsLeftOfANode(t *testing.T) {
 		t.Errorf("%s is left", dir)
 	}
 	must(t, n.Stop()) // once more
+	forget(t, n.Name)
 }
 
 // cgroupsOf lists the groups of containers.
@@ -286,6 +311,7 @@ func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 	poll(t, ctx, "nothing is left", func() bool { return len(left(t, dir)) == 0 })
 	must(t, os.RemoveAll(dir))
+	forget(t, killedNode)
 }
 
 // startAndWait starts a node, says where it is, and waits to be killed.
@@ -293,7 +319,7 @@ func startAndWait(planeDir string) int {
 	cluster, err := control.Load(planeDir)
 	if err == nil {
 		var n *Node
-		if n, err = Start(context.Background(), cluster, Options{Name: "real-d"}); err == nil {
+		if n, err = Start(context.Background(), cluster, Options{Name: killedNode}); err == nil {
 			fmt.Println(n.dir)
 			select {}
 		}

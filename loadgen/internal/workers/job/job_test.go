@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,6 +82,7 @@ func pod(change func(*corev1.PodStatus)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "load", Name: "w-1-x", UID: "u", Annotations: map[string]string{"batch.kubernetes.io/job-completion-index": "1"},
 	}}
+	p.Spec.NodeName = "n7"
 	change(&p.Status)
 	return p
 }
@@ -96,6 +98,9 @@ func TestStatesOfPods(t *testing.T) {
 	}
 	ended := func(code int32, reason, message string) func(*corev1.PodStatus) {
 		return container(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}})
+	}
+	placed := func(since time.Duration) []corev1.PodCondition {
+		return []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: time.Now().Add(-since)}}}
 	}
 	drained := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Message: "Eviction API:\nevicting"}
 	for name, c := range map[string]struct {
@@ -113,6 +118,11 @@ func TestStatesOfPods(t *testing.T) {
 		"no node": {func(s *corev1.PodStatus) {
 			s.Phase, s.Conditions = corev1.PodPending, []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available"}}
 		}, "", "pod load/w-1-x is not scheduled: 0/2 nodes are available (fewer --workers"},
+		"dead node": {func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(time.Minute) }, "", "pod load/w-1-x is on node n7, whose kubelet has not taken it up"},
+		"new":       {status: func(s *corev1.PodStatus) { s.Phase, s.Conditions = corev1.PodPending, placed(0) }},
+		"taken up": {status: func(s *corev1.PodStatus) {
+			s.Phase, s.Conditions, s.StartTime = corev1.PodPending, placed(time.Minute), &metav1.Time{Time: time.Now()}
+		}},
 	} {
 		w := newWatched()
 		p := pod(c.status)

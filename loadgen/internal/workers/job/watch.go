@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods follows the workers' pods until stop.
+// watchPods follows the workers' pods until stop. It sees them again from time to time: of a pod that nobody takes up there is no news.
 func (c *runJob) watchPods() {
-	factory := c.informers(func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
+	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
 		if p, ok := object.(*corev1.Pod); ok {
 			c.seePod(p)
@@ -25,7 +26,7 @@ func (c *runJob) watchPods() {
 
 // watchEvents follows the Events of the Job, which say why it has no pods, until stop.
 func (c *runJob) watchEvents() {
-	factory := c.informers(func(o *metav1.ListOptions) {
+	factory := c.informers(0, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.Set{"involvedObject.kind": "Job", "involvedObject.name": c.name, "reason": "FailedCreate"}.String()
 	})
 	see := func(object any) {
@@ -36,8 +37,8 @@ func (c *runJob) watchEvents() {
 	c.follow(factory, factory.Core().V1().Events().Informer(), see)
 }
 
-func (c *runJob) informers(which func(*metav1.ListOptions)) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace), informers.WithTweakListOptions(which))
+func (c *runJob) informers(again time.Duration, which func(*metav1.ListOptions)) informers.SharedInformerFactory {
+	return informers.NewSharedInformerFactoryWithOptions(c.client, again, informers.WithNamespace(c.namespace), informers.WithTweakListOptions(which))
 }
 
 func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.SharedIndexInformer, see func(any)) {
@@ -90,8 +91,12 @@ func (c *runJob) seePod(p *corev1.Pod) {
 		}
 	case corev1.PodPending:
 		for _, condition := range p.Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			switch {
+			case condition.Type != corev1.PodScheduled:
+			case condition.Reason == corev1.PodReasonUnschedulable:
 				c.Tell("pod %s is not scheduled: %s (fewer --workers, smaller --workers-resources, or more nodes)", name, oneLine(condition.Message))
+			case condition.Status == corev1.ConditionTrue && p.Status.StartTime == nil && time.Since(condition.LastTransitionTime.Time) > tellAfter:
+				c.Tell("pod %s is on node %s, whose kubelet has not taken it up (is the node alive? other nodes: --workers-node-selector)", name, p.Spec.NodeName)
 			}
 		}
 	}
