@@ -96,6 +96,26 @@ func TestToolsUseSelectedPlane(t *testing.T) {
 	}
 }
 
+// Help, versions and what else needs no server is there without a plane; the user's own clusters are not asked.
+func TestToolsWithoutAPlane(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{}, {"--help"}, {"version", "--client"}, {"get", "--help"}} {
+		if stdout, stderr, code := run(t, append([]string{"kubectl", "--dir", dir}, args...)...); code != 0 {
+			t.Errorf("kubectl %v: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"version"}, {"get", "--help"}} {
+		if stdout, stderr, code := run(t, append([]string{"etcdctl", "--dir", dir}, args...)...); code != 0 {
+			t.Errorf("etcdctl %v: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{"version"}, {"config", "set-context", "x"}, {"get", "ns"}} {
+		if _, stderr, code := run(t, append([]string{"kubectl", "--dir", dir}, args...)...); code != 4 || !strings.Contains(stderr, "no control plane runs in this directory") {
+			t.Errorf("kubectl %v: exit %d\n%s", args, code, stderr)
+		}
+	}
+}
+
 // A component that panics says why, and its log stays where the error says.
 func TestPanicOfComponentIsQuoted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my plane")

@@ -47,9 +47,23 @@ one only, a member that is ready is chosen. etcdctl's own flags, as --endpoints,
 	}
 }
 
-func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, error) {
+func kubectlEnv(_ context.Context, dir string, w words, _ io.Writer) ([]string, error) {
 	c, err := running(dir)
+	if err != nil && asksNoServer(w.rest, "completion", "kustomize", "options", "plugin") {
+		return nil, nil
+	}
 	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
+}
+
+// asksNoServer reports whether a tool with these arguments does its work without a plane: it shows its help or the version of the client, or
+// its verb is one of those.
+func asksNoServer(args []string, verbs ...string) bool {
+	if len(args) == 0 || slices.Contains(append(verbs, "help"), args[0]) {
+		return true
+	}
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--help" || arg == "-h" || args[0] == "version" && (arg == "--client" || arg == "--client=true")
+	})
 }
 
 func toolCommand(t tool) *cobra.Command {
@@ -154,6 +168,9 @@ const statusWithin = 10 * time.Second
 // etcdctlEnv points etcdctl at all members, or at one where it is named or the verb takes no more.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
+	if err != nil && asksNoServer(w.rest, "completion", "version") {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
