@@ -56,7 +56,6 @@ code is 0.`,
 	flags.StringVar(&o.Phase, "phase", "", "evaluate at the end of the phase of this `name`, or over it with --range")
 	flags.BoolVar(&o.Range, "range", false, "evaluate at each step of the phase or of the run")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between two evaluations of --range (default that between scrapes)")
-	flags.Lookup("step").DefValue = ""
 	output = commandline.AddOutput(cmd, "csv")
 	return cmd
 }

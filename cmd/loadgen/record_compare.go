@@ -29,7 +29,7 @@ the names of its users: record it with --keep-names. Of a recording with users o
 replay, only their requests are compared.
 
 Exit codes: 0 both are within their bounds, 1 one is not.`,
-		Example: `  loadgen record audit runs/REPLAY/controlplane/audit/*.log --keep-names --out again.trace.gz
+		Example: `  loadgen record audit again.log --keep-names --out again.trace.gz
   loadgen record compare tuesday.trace.gz again.trace.gz`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -41,7 +41,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 
 // addJobFlags adds those of workers in a cluster.
 func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
-	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point, for the Job of --workers or --cleanup-job")
+	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
 	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
@@ -216,9 +216,9 @@ func newWorkersRender() *cobra.Command {
 		Use:   "render",
 		Short: "Print manifests of workers for kubectl apply",
 		Long: `Print manifests for kubectl apply: an Indexed Job of workers, their ServiceAccount, which
-has no permissions and no token, and unless --namespace names one a namespace that enforces
-the profile "restricted" of Pod Security. 'loadgen run --workers N --image NAME' makes the
-same itself.
+has no permissions and no token, and unless --workers-namespace names one a namespace that
+enforces the profile "restricted" of Pod Security. 'loadgen run --workers N --image NAME'
+makes the same itself.
 
 The pods wait for a Secret stormglass-workers with the credentials of the run, which it
 writes to its directory when it starts:

@@ -110,11 +110,16 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 		o.documents = append(o.documents, len(first))
 		o.iteration += of.Replicas * len(first)
 		o.even = o.even && of.every() == 1
-		if err := o.check(i, first, last); err != nil {
+		if err := o.check(i, first); err != nil {
 			return nil, err
 		}
 		o.count(i, first)
 		if err := o.shape(i); err != nil {
+			return nil, err
+		}
+	}
+	for i := range b.Templates {
+		if err := o.distinct(i); err != nil {
 			return nil, err
 		}
 	}
@@ -145,10 +150,52 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check refuses manifests that are not whole, and two objects of one name.
-func (o *Objects) check(i int, first, last []map[string]any) error {
-	b := o.batch
-	shared := b.Templates[i].Replicas > 1 || b.Iterations > b.Namespaces*b.Templates[i].every()
+// mostCompared is how many names of a template are compared of replicas, and of iterations.
+const mostCompared = 50
+
+// distinct refuses two objects of template i that have one name in a namespace, among its first replicas and iterations, and the last of each.
+func (o *Objects) distinct(i int) error {
+	of := &o.batch.Templates[i]
+	iterations := of.times(o.batch.Iterations)
+	type place struct{ iteration, replica int }
+	places := []place{{0, 1}}
+	for r := 2; r <= min(of.Replicas, mostCompared); r++ {
+		places = append(places, place{0, r})
+	}
+	for n := 1; n < min(iterations, mostCompared); n++ {
+		places = append(places, place{n, 1})
+	}
+	if of.Replicas > mostCompared {
+		places = append(places, place{0, of.Replicas})
+	}
+	if iterations > mostCompared {
+		places = append(places, place{iterations - 1, 1})
+	}
+	type name struct {
+		namespace            int
+		apiVersion, kind, it string
+	}
+	seen := map[name]bool{}
+	for _, at := range places {
+		iteration := at.iteration * of.every()
+		all, err := o.render(i, iteration, at.replica)
+		if err != nil {
+			return err
+		}
+		for d, manifest := range all {
+			one := describe(manifest)
+			key := name{iteration * o.batch.Namespaces / max(o.batch.Iterations, 1), one.APIVersion, one.Kind, one.Name}
+			if one.Name != "" && seen[key] {
+				return o.at(i, min(d, o.documents[i]-1), "put {{.Replica}} and {{.Iteration}} into it", "two objects have the name %q", one.Name)
+			}
+			seen[key] = true
+		}
+	}
+	return nil
+}
+
+// check refuses manifests that are not whole.
+func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)
 		switch {
@@ -156,8 +203,6 @@ func (o *Objects) check(i int, first, last []map[string]any) error {
 			return o.at(i, d, "write apiVersion:, kind: and metadata: {name: ...}", "a manifest without apiVersion or kind")
 		case one.Name == "" && !generated(manifest):
 			return o.at(i, d, "write metadata: {name: web-{{.Iteration}}-{{.Replica}}}", "a %s without a name", one.Kind)
-		case shared && one.Name != "" && one.Name == describe(last[d]).Name:
-			return o.at(i, d, "put {{.Replica}} or {{.Iteration}} into it", "all objects have the name %q", one.Name)
 		}
 		if known := kindHint(one.APIVersion, one.Kind); known != "" {
 			return o.at(i, d, known, "Kubernetes has no %s of %s", one.Kind, one.APIVersion)

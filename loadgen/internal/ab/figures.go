@@ -13,6 +13,9 @@ import (
 )
 
 // figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
+// noFigures is what to do about a scenario without figures.
+const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
+
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)
@@ -26,7 +29,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 		all = append(all, one)
 	}
 	if len(all) == 0 {
-		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", "write compare: [{name: ..., objective: ...}], or take ci-gate", "scenario %s has no figures to compare", o.A.Scenario.Name))
+		return nil, exitcode.UsageError(o.A.Scenario.Errorf("compare", noFigures, "scenario %s has no figures to compare", o.A.Scenario.Name))
 	}
 	if len(o.Gated) > 0 {
 		return choose(all, o.Gated)

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -150,6 +152,28 @@ func TestTrendOfARedefinedFigure(t *testing.T) {
 	got, err := Trend(t.Context(), []string{dir})
 	if err != nil || len(got.Runs) != 2 || got.Figures[0].Values[0] != nil || got.Figures[0].Values[1] == nil {
 		t.Errorf("%+v: %v", got, err)
+	}
+}
+
+// A trend of runs without figures is none, and one with a run of an unknown time has no order.
+func TestTrendOfWhatCannotBeFollowed(t *testing.T) {
+	dir := t.TempDir()
+	record(t, dir, 1, text, around(1, 0), nil)
+	var r result.Result
+	if err := result.ReadJSON(filepath.Join(dir, "1"), result.ResultFile, &r); err != nil {
+		t.Fatal(err)
+	}
+	r.Figures = nil
+	if err := rundir.WriteJSON(filepath.Join(dir, "1"), result.ResultFile, r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "has no figures to follow") {
+		t.Errorf("without figures: %v", err)
+	}
+	dir = t.TempDir()
+	record(t, filepath.Join(dir, "1"), 1, text, around(1, 0), func(r *result.Run) { r.Started = time.Time{} })
+	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "run.json is missing or damaged") {
+		t.Errorf("without a time: %v", err)
 	}
 }
 

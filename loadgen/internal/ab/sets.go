@@ -153,6 +153,9 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		case err != nil:
 			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` writes it anew)", d, err, shell.Quote(d))
 		}
+		if r.result.Run.Started.IsZero() {
+			return nil, exitcode.Usagef("%s: when it ran is not known: %s is missing or damaged (`loadgen report %s` says what else is)", d, result.RunFile, shell.Quote(d))
+		}
 		text, err := result.ReadFile(d, result.ScenarioFile)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d, err)

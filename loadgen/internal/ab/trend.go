@@ -35,6 +35,9 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			}
 		}
 	}
+	if len(t.Figures) == 0 {
+		return t, exitcode.UsageError(first.scenario.Errorf("compare", noFigures, "scenario %s has no figures to follow", first.scenario.Name))
+	}
 	last := all[len(all)-1].scenario // a figure that was defined otherwise before has no values then
 	members := make([]result.Member, len(all))
 	for i, r := range all {

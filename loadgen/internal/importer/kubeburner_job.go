@@ -3,6 +3,7 @@ package importer
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -169,7 +170,11 @@ func (b *burner) job(j *burnJob) {
 	j.ignore("preLoadImages", "verifyObjects", "errorOnVerify", "gc", "churnConfig", "watchers", "incrementalLoad", "defaultMissingKeysWithZero",
 		"namespaceLabels", "namespaceAnnotations", "executionMode", "objectDelay", "objectWait", "namespace", "hooks")
 	for _, key := range j.unread() {
-		j.item.remark(node, j.at(key), "kube-burner has no such field")
+		why := "kube-burner has no such field"
+		if strings.HasPrefix(key, "churn") {
+			why += " any more: write churnConfig"
+		}
+		j.item.remark(node, j.at(key), "%s", why)
 	}
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }

@@ -69,6 +69,9 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 		case err == nil:
 			done.Add(1)
 		case apierrors.IsNotFound(err):
+			if of := subresource(x); of != "" && a.isThere(ctx, r, selected[i]) {
+				return fmt.Errorf("%s %s %s: the API server serves no %s of it", x.Kind, r.Kind, selected[i].name, of)
+			}
 			gone.Add(1)
 		case x.Kind == "evict" && tooMany(err):
 			refusals.Add(1)
@@ -78,6 +81,20 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 		return nil
 	})
 	return Done{len(selected), int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
+}
+
+// subresource is the one that an action asks for.
+func subresource(x scenario.Action) string {
+	if x.Kind == "scale" {
+		return "scale"
+	}
+	return x.Subresource
+}
+
+// isThere reports whether an object is there for sure.
+func (a *Objects) isThere(ctx context.Context, r Resource, o one) bool {
+	_, err := a.metadata.Resource(r.GroupVersionResource).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
+	return err == nil
 }
 
 // doing is what the action does to each object.
@@ -189,7 +206,7 @@ func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.A
 	err = each(ctx, len(namespaces), float64(x.Rate), func(ctx context.Context, i int) error {
 		err := a.options.Retry(ctx, func() error {
 			return a.rest.Delete().AbsPath(r.Path(namespaces[i])).Param("propagationPolicy", propagation(x)).
-				Param("labelSelector", a.selector(r, x.Target)).Do(ctx).Error()
+				Param("labelSelector", a.selector(r, x.Target)).Param("fieldSelector", notGiven(x.Target)).Do(ctx).Error()
 		})
 		if err != nil {
 			return fmt.Errorf("delete the collection of %s in %s: %w", x.Target.Resource, namespaces[i], err)
@@ -209,6 +226,14 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 		selector += a.options.OwnLabel + "=" + a.options.Labels[a.options.OwnLabel]
 	}
 	return selector
+}
+
+// notGiven leaves out of a selection what givenIn has.
+func notGiven(s scenario.Selection) string {
+	if name := givenIn[s.Resource]; name != "" {
+		return "metadata.name!=" + name
+	}
+	return ""
 }
 
 // namespacesOf are those that objects of a resource are in; "" for the cluster.
@@ -265,6 +290,9 @@ func suchAs(s scenario.Selection) string {
 	return ""
 }
 
+// givenIn are the objects that a controller manager makes in each namespace, and makes again, by resource.
+var givenIn = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
+
 const listPage = 500
 
 func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scenario.Selection) ([]one, error) {
@@ -276,7 +304,7 @@ func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scen
 		}
 		for i := range page.Items {
 			m := &page.Items[i]
-			if m.DeletionTimestamp == nil && (len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) {
+			if m.DeletionTimestamp == nil && (len(s.Names) == 0 && m.Name != givenIn[s.Resource] || slices.Contains(s.Names, m.Name)) {
 				all = append(all, one{namespace: m.Namespace, name: m.Name})
 			}
 		}

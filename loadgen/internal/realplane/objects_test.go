@@ -53,6 +53,7 @@ phases:
                 replicas: 0
                 selector: {matchLabels: {app: web}}
                 template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: none}]}}
+          - object: {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}
       - {kind: patch, target: {resource: pods, names: [p-1]}, patch: {metadata: {annotations: {at: "{{.Namespace}}/{{.Name}} {{.Index}}"}}}}
       - {kind: patch, target: {resource: baskets.test.stormglass.dev}, patchType: json, patch: [{op: replace, path: /spec/n, value: 7}]}
       - {kind: patch, target: {resource: deployments.apps}, subresource: status, patch: {status: {replicas: 3}}}
@@ -115,13 +116,18 @@ func TestObjectsFromTemplates(t *testing.T) {
 		did = append(did, a.Kind+": "+all.String()+": "+strings.Repeat("+", made))
 	}
 	want := []string{
-		"create: 10 Pod, 2 Deployment: ++++++++++++", "patch: 2 objects", "patch: 2 objects", "patch: 2 objects", "scale: 2 objects", "restart: 2 objects",
-		"evict: 5 objects", "delete: 1 objects", "delete: ", "create: 10 Pod: ++++++",
+		"create: 10 Pod, 2 Deployment, 2 ConfigMap: ++++++++++++++", "patch: 2 objects", "patch: 2 objects", "patch: 2 objects", "scale: 2 objects", "restart: 2 objects",
+		"evict: 5 objects", "delete: 1 objects", "delete: 2 objects", "create: 10 Pod: ++++++",
 	}
 	for i := range want {
 		if !strings.HasPrefix(did[i], want[i]) {
 			t.Errorf("%q, want %q", did[i], want[i])
 		}
+	}
+	replicas := 2
+	_, err = actor.Act(ctx, scenario.Action{Kind: "scale", Target: scenario.Selection{Resource: "baskets.test.stormglass.dev"}, Replicas: replicas})
+	if err == nil || !strings.Contains(err.Error(), "the API server serves no scale of it") {
+		t.Errorf("objects without the subresource that was asked for: %v", err)
 	}
 	pod, err := admin.CoreV1().Pods(theirs.Namespace+"-1").Get(ctx, "p-5", metav1.GetOptions{})
 	must(t, err)

@@ -28,25 +28,64 @@ func functions(random *rand.Rand) template.FuncMap {
 	for _, name := range keyMakers {
 		delete(all, name)
 	}
-	text := func(from string) func(int) string {
-		return func(n int) string {
+	for _, name := range []string{"repeat", "indent", "nindent"} {
+		of := all[name].(func(int, string) string)
+		all[name] = func(n int, text string) (string, error) {
+			if err := countable(name, n, max(len(text), 1)); err != nil {
+				return "", err
+			}
+			return of(n, text), nil
+		}
+	}
+	until, untilStep := all["until"].(func(int) []int), all["untilStep"].(func(int, int, int) []int)
+	all["until"] = func(n int) ([]int, error) {
+		if err := countable("until", n, 1); err != nil {
+			return nil, err
+		}
+		return until(n), nil
+	}
+	all["untilStep"] = func(start, stop, step int) ([]int, error) {
+		if step != 0 {
+			if err := countable("untilStep", (stop-start)/step, 1); err != nil {
+				return nil, err
+			}
+		}
+		return untilStep(start, stop, step), nil
+	}
+	seq := all["seq"].(func(...int) string)
+	all["seq"] = func(ends ...int) (string, error) {
+		for _, end := range ends {
+			if err := countable("seq", max(end, -end), 1); err != nil {
+				return "", err
+			}
+		}
+		return seq(ends...), nil
+	}
+	text := func(from string) func(int) (string, error) {
+		return func(n int) (string, error) {
+			if err := countable("a text", n, 1); err != nil {
+				return "", err
+			}
 			var b strings.Builder
 			for range n {
 				b.WriteByte(from[random.IntN(len(from))])
 			}
-			return b.String()
+			return b.String(), nil
 		}
 	}
 	all["randAlphaNum"] = text(letters + digits)
 	all["randAlpha"] = text(letters)
 	all["randNumeric"] = text(digits)
 	all["randAscii"] = text(printable())
-	all["randBytes"] = func(n int) string {
+	all["randBytes"] = func(n int) (string, error) {
+		if err := countable("randBytes", n, 1); err != nil {
+			return "", err
+		}
 		bytes := make([]byte, max(n, 0))
 		for i := range bytes {
 			bytes[i] = byte(random.Uint32())
 		}
-		return base64.StdEncoding.EncodeToString(bytes)
+		return base64.StdEncoding.EncodeToString(bytes), nil
 	}
 	all["randInt"] = func(from, to int) (int, error) {
 		if to <= from {
@@ -64,6 +103,14 @@ func functions(random *rand.Rand) template.FuncMap {
 		return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, 0x8000|b>>48&0x3fff, b&0xffffffffffff)
 	}
 	return all
+}
+
+// countable refuses numbers of pieces of that size that use up the memory.
+func countable(what string, n, size int) error {
+	if n > mostRepeated/size {
+		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)
+	}
+	return nil
 }
 
 func printable() string {

@@ -14,7 +14,7 @@ type quick []action
 // action is one of a template: the value of that name or, with draw, what draw makes of n.
 type action struct {
 	name string
-	draw func(int) string
+	draw func(int) (string, error)
 	n    int
 }
 
@@ -57,8 +57,8 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 		if !isFunction || !isNumber || !number.IsInt {
 			return a, false
 		}
-		draw, ok := functions[function.Ident].(func(int) string)
-		return action{draw: draw, n: int(number.Int64)}, ok
+		draw, ok := functions[function.Ident].(func(int) (string, error))
+		return action{draw: draw, n: int(number.Int64)}, ok && number.Int64 <= mostRepeated
 	}
 	return a, false
 }
@@ -68,7 +68,8 @@ func (q quick) values(b []string, values map[string]any) (slots []string, ok boo
 	for i := range q {
 		a := &q[i]
 		if a.draw != nil {
-			b = append(b, a.draw(a.n))
+			drawn, _ := a.draw(a.n) // its number is no error
+			b = append(b, drawn)
 			continue
 		}
 		switch v := values[a.name].(type) {

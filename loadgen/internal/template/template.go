@@ -5,6 +5,7 @@ package template
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -85,10 +86,26 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
-	if err := t.parsed.Execute(&t.buffer, values); err != nil {
+	if err := t.parsed.Execute(bounded{&t.buffer}, values); err != nil {
 		return nil, readError(err)
 	}
 	return documents(t.buffer.Bytes())
+}
+
+// Bounds of a template, so that a wrong number does not use up the memory. An API server takes requests of 3 MiB.
+const (
+	mostRendered = 16 << 20 // bytes
+	mostRepeated = 4 << 20  // of what a function makes in numbers
+)
+
+// bounded refuses to write more than mostRendered.
+type bounded struct{ *bytes.Buffer }
+
+func (b bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostRendered {
+		return 0, &Error{Msg: fmt.Sprintf("it renders over %d MiB", mostRendered>>20), Hint: "an API server takes requests of 3 MiB"}
+	}
+	return b.Buffer.Write(p)
 }
 
 func documents(text []byte) ([]map[string]any, error) {
@@ -158,6 +175,9 @@ var (
 )
 
 func readError(err error) *Error {
+	if own, ok := errors.AsType[*Error](err); ok {
+		return own
+	}
 	text := strings.ReplaceAll(err.Error(), "\n", " ")
 	e := &Error{Msg: text}
 	if m := atLine.FindStringSubmatch(text); m != nil {

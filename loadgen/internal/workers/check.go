@@ -2,12 +2,26 @@ package workers
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/load/kind"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
+
+// CheckAddress refuses what is no address with a port, by the flag that set it.
+func CheckAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %q is not HOST:PORT", flag, address)
+	}
+	return nil
+}
 
 // Check refuses a number of workers that the scenario's loads and nodes cannot be divided among. Errors name the load.
 func Check(o Options, s *scenario.Scenario) error {

@@ -61,8 +61,8 @@ func (w Worker) Work(ctx context.Context) error {
 	if address == "" {
 		flag, address = "listen", w.Listen
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return exitcode.Usagef("--%s %q is not HOST:PORT", flag, address)
+	if err := CheckAddress(flag, address); err != nil {
+		return exitcode.UsageError(err)
 	}
 	ca, err := userfile.Read(w.CAFile, userfile.Text)
 	if err != nil {

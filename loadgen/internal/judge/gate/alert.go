@@ -73,7 +73,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 		for _, rules := range all {
 			known = append(known, rules.Alerts()...)
 		}
-		hint := "docs/reference/alerts.md lists them; `loadgen gate --rules` takes rules of yours"
+		hint := "docs/reference/alerts.md lists them; rules of yours: `loadgen gate --rules`, `loadgen run --abort-rules`"
 		return s.Errorf(path+".alert", strictyaml.Hint(c.Alert, known, hint), "unknown alert %q", c.Alert)
 	}
 	rules := all[at]

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
 const (
@@ -122,11 +123,14 @@ type Manifests struct {
 
 // Check reports what is wrong, by the flags that set it.
 func (m Manifests) Check() error {
-	var count error
-	if m.Count < 1 {
-		count = fmt.Errorf("--workers %d: at least 1", m.Count)
+	var errs []error
+	if m.Count < 1 || m.Count > workers.Most {
+		errs = append(errs, fmt.Errorf("--workers %d: between 1 and %d", m.Count, workers.Most))
 	}
-	return errors.Join(count, m.Options.Check())
+	if m.Coordinator != "" {
+		errs = append(errs, workers.CheckAddress("coordinator", m.Coordinator))
+	}
+	return errors.Join(append(errs, m.Options.Check())...)
 }
 
 // Objects in the order of their making.

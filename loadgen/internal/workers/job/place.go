@@ -19,7 +19,7 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 	for item := range strings.SplitSeq(o.Tolerations, ",") {
 		taint, effect, _ := strings.Cut(item, ":")
 		key, value, equal := strings.Cut(taint, "=")
-		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || !slices.Contains(effects, corev1.TaintEffect(effect)) {
+		if equal && value == "" || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || !slices.Contains(effects, corev1.TaintEffect(effect)) {
 			return nil, fmt.Errorf("--workers-tolerations %q: %q is no taint (write KEY=VALUE:NoSchedule,KEY:NoSchedule,KEY)", o.Tolerations, item)
 		}
 		t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(effect)}
