@@ -371,6 +371,26 @@ func TestLateWorkerEndsTheRun(t *testing.T) {
 	}
 }
 
+// A run that is stopped as it begins ends in all workers: none is told to stop before it is told to begin.
+func TestRunThatIsStoppedAsItBegins(t *testing.T) {
+	b := newBench(t, 3, reads, nil)
+	if err := b.join(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.fleet.Load("reads").Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := b.received("GET")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.fleet.Load("reads").Run(over); err != nil {
+		t.Error(err)
+	}
+	if n := b.received("GET") - before; n > 0 {
+		t.Errorf("%d reads were sent", n)
+	}
+}
+
 // The objects of a worker that fails to prepare are named, with the worker.
 func TestFailureToPrepareIsNamed(t *testing.T) {
 	b := newBench(t, 2, reads, nil)

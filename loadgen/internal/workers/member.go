@@ -228,7 +228,10 @@ func (m *member) takeReply(r reply) {
 }
 
 // call asks the worker and waits for its reply.
-func (m *member) call(ctx context.Context, c call) (reply, error) {
+func (m *member) call(ctx context.Context, c call) (reply, error) { return m.await(ctx, m.ask(c)) }
+
+// ask sends a call, whose reply await returns.
+func (m *member) ask(c call) <-chan reply {
 	answer := make(chan reply, 1)
 	m.mu.Lock()
 	c.ID = m.next
@@ -236,6 +239,10 @@ func (m *member) call(ctx context.Context, c call) (reply, error) {
 	m.calls[c.ID] = answer
 	m.mu.Unlock()
 	m.post(message{Call: &c})
+	return answer
+}
+
+func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) {
 	select {
 	case r := <-answer:
 		if r.Error != "" {

@@ -95,6 +95,10 @@ func (r *remote) Run(ctx context.Context) error {
 	running, fail := context.WithCancel(ctx)
 	defer fail()
 	at := r.fleet.startTime()
+	answers := make([]<-chan reply, len(r.fleet.members)) // all are asked before one is told to stop
+	for i, m := range r.fleet.members {
+		answers[i] = m.ask(call{Verb: verbRun, Load: r.name, At: at})
+	}
 	var ends sync.WaitGroup
 	ends.Go(func() {
 		<-running.Done()
@@ -103,7 +107,7 @@ func (r *remote) Run(ctx context.Context) error {
 		}
 	})
 	err := r.fleet.each(func(m *member) error {
-		answer, err := m.call(context.Background(), call{Verb: verbRun, Load: r.name, At: at})
+		answer, err := m.await(context.Background(), answers[m.index])
 		if answer.Late {
 			m.late(answer)
 			err = m.whyGone()
