@@ -19,6 +19,7 @@ import (
 
 type tool struct {
 	name, flags, short, long, example string
+	local                             []string // verbs that ask no server
 	// environment points the tool at a plane for the given arguments; nil: it needs no plane.
 	environment func(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error)
 }
@@ -28,7 +29,7 @@ func tools() []tool {
 		{
 			name: "kubectl", flags: "[--dir DIR]", short: "Run kubectl against a control plane",
 			example: `  controlplane kubectl get nodes
-  controlplane kubectl --dir /tmp/plane get --raw /metrics`, environment: kubectlEnv,
+  controlplane kubectl --dir /tmp/plane get --raw /metrics`, environment: kubectlEnv, local: []string{"completion", "kustomize", "options", "plugin"},
 		},
 		{
 			name: "etcdctl", flags: "[--dir DIR] [--member NAME]", short: "Run etcdctl against a control plane",
@@ -38,7 +39,7 @@ It is pointed at all members, or with --member at one; for snapshot save, which 
 one only, a member that is ready is chosen. etcdctl's own flags, as --endpoints, win.`,
 			example: `  controlplane etcdctl endpoint status -w table
   controlplane etcdctl snapshot save /tmp/etcd.db
-  controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv,
+  controlplane etcdctl --member etcd-1 endpoint health`, environment: etcdctlEnv, local: []string{"completion", "version"},
 		},
 		{
 			name: "etcdutl", flags: "[--dir DIR]", short: "Run etcdutl, etcd's tool for its files",
@@ -47,18 +48,14 @@ one only, a member that is ready is chosen. etcdctl's own flags, as --endpoints,
 	}
 }
 
-func kubectlEnv(_ context.Context, dir string, w words, _ io.Writer) ([]string, error) {
+func kubectlEnv(_ context.Context, dir string, _ words, _ io.Writer) ([]string, error) {
 	c, err := running(dir)
-	if err != nil && asksNoServer(w.rest, "completion", "kustomize", "options", "plugin") {
-		return nil, nil
-	}
 	return []string{"KUBECONFIG=" + c.Kubeconfigs["admin"]}, err
 }
 
-// asksNoServer reports whether a tool with these arguments does its work without a plane: it shows its help or the version of the client, or
-// its verb is one of those.
-func asksNoServer(args []string, verbs ...string) bool {
-	if len(args) == 0 || slices.Contains(append(verbs, "help"), args[0]) {
+// asksNoServer reports whether the tool with these arguments works without a plane: its verb asks none, or it shows its help or version.
+func (t tool) asksNoServer(args []string) bool {
+	if len(args) == 0 || args[0] == "help" || slices.Contains(t.local, args[0]) {
 		return true
 	}
 	return slices.ContainsFunc(args, func(arg string) bool {
@@ -84,10 +81,12 @@ on is the tool's own.` + t.long,
 			env := os.Environ()
 			if t.environment != nil {
 				own, err := t.environment(cmd.Context(), w.dir, w, cmd.ErrOrStderr())
-				if err != nil {
+				switch {
+				case err == nil:
+					env = override(env, own)
+				case !exitcode.IsEnvironment(err) || !t.asksNoServer(w.rest):
 					return err
 				}
-				env = override(env, own)
 			}
 			executable, err := os.Executable()
 			if err != nil {
@@ -168,9 +167,6 @@ const statusWithin = 10 * time.Second
 // etcdctlEnv points etcdctl at all members, or at one where it is named or the verb takes no more.
 func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]string, error) {
 	c, err := running(dir)
-	if err != nil && asksNoServer(w.rest, "completion", "version") {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

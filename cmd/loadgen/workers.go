@@ -37,6 +37,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
 	addJobFlags(flags, &f.job.Options)
+	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
 }
 
 // addJobFlags adds those of workers in a cluster.

@@ -227,7 +227,7 @@ func (v *validator) batch(path string, b *Batch) {
 	if len(v.errs) > before || v.s.recorded || b.inFiles() {
 		return // readTemplates reads and checks the files
 	}
-	if _, err := v.s.Expand(PlacedBatch{Batch: b, Name: "validate", Path: path}); err != nil {
+	if err := v.s.checkBatch(PlacedBatch{Batch: b, Name: "validate", Path: path}); err != nil {
 		v.errs = append(v.errs, err)
 	}
 }

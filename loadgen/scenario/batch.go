@@ -216,6 +216,5 @@ func (s *Scenario) readBatch(dir string, b PlacedBatch) error {
 		}
 	}
 	*b.templates, b.Templates = read, read
-	_, err := s.Expand(b)
-	return err
+	return s.checkBatch(b)
 }

@@ -118,11 +118,6 @@ func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 			return nil, err
 		}
 	}
-	for i := range b.Templates {
-		if err := o.distinct(i); err != nil {
-			return nil, err
-		}
-	}
 	o.skipped = o.upTo(o.from)
 	if o.even && o.iteration <= longestRound {
 		round := make([]int, o.iteration)
@@ -148,50 +143,6 @@ func (o *Objects) count(i int, documents []map[string]any) {
 		t := &o.batch.Templates[i]
 		o.kinds[at].Count += t.Replicas * (t.times(o.to) - t.times(o.from))
 	}
-}
-
-// mostCompared is how many names of a template are compared of replicas, and of iterations.
-const mostCompared = 50
-
-// distinct refuses two objects of template i that have one name in a namespace, among its first replicas and iterations, and the last of each.
-func (o *Objects) distinct(i int) error {
-	of := &o.batch.Templates[i]
-	iterations := of.times(o.batch.Iterations)
-	type place struct{ iteration, replica int }
-	places := []place{{0, 1}}
-	for r := 2; r <= min(of.Replicas, mostCompared); r++ {
-		places = append(places, place{0, r})
-	}
-	for n := 1; n < min(iterations, mostCompared); n++ {
-		places = append(places, place{n, 1})
-	}
-	if of.Replicas > mostCompared {
-		places = append(places, place{0, of.Replicas})
-	}
-	if iterations > mostCompared {
-		places = append(places, place{iterations - 1, 1})
-	}
-	type name struct {
-		namespace            int
-		apiVersion, kind, it string
-	}
-	seen := map[name]bool{}
-	for _, at := range places {
-		iteration := at.iteration * of.every()
-		all, err := o.render(i, iteration, at.replica)
-		if err != nil {
-			return err
-		}
-		for d, manifest := range all {
-			one := describe(manifest)
-			key := name{iteration * o.batch.Namespaces / max(o.batch.Iterations, 1), one.APIVersion, one.Kind, one.Name}
-			if one.Name != "" && seen[key] {
-				return o.at(i, min(d, o.documents[i]-1), "put {{.Replica}} and {{.Iteration}} into it", "two objects have the name %q", one.Name)
-			}
-			seen[key] = true
-		}
-	}
-	return nil
 }
 
 // check refuses manifests that are not whole.

@@ -12,10 +12,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
-// noFigures is what to do about a scenario without figures.
+// noFigures is the hint for a scenario without figures.
 const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
 
+// figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)

@@ -88,7 +88,7 @@ func (m *SelfMeter) Run(ctx context.Context) error {
 	queue := newRunQueue()
 	next := time.Now().Add(lagTick)
 	var sampled time.Time
-	for sleep.until(ctx, next) {
+	for sleep.until(next) {
 		now := time.Now()
 		next = m.ticked(next, now)
 		m.stalls.Queued(queue.longest(), now)

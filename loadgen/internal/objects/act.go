@@ -228,9 +228,12 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// notGiven leaves out of a selection what givenIn has.
+// given are the objects that a controller manager makes in each namespace, and makes again, by resource.
+var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
+
+// notGiven is the field selector that leaves given objects out of a selection, unless it names them.
 func notGiven(s scenario.Selection) string {
-	if name := givenIn[s.Resource]; name != "" {
+	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name
 	}
 	return ""
@@ -290,21 +293,18 @@ func suchAs(s scenario.Selection) string {
 	return ""
 }
 
-// givenIn are the objects that a controller manager makes in each namespace, and makes again, by resource.
-var givenIn = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
-
 const listPage = 500
 
 func (a *Objects) list(ctx context.Context, r Resource, namespace string, s scenario.Selection) ([]one, error) {
 	var all []one
-	for options := (metav1.ListOptions{LabelSelector: a.selector(r, s), Limit: listPage}); ; {
+	for options := (metav1.ListOptions{LabelSelector: a.selector(r, s), FieldSelector: notGiven(s), Limit: listPage}); ; {
 		page, err := a.metadata.Resource(r.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page.Items {
 			m := &page.Items[i]
-			if m.DeletionTimestamp == nil && (len(s.Names) == 0 && m.Name != givenIn[s.Resource] || slices.Contains(s.Names, m.Name)) {
+			if m.DeletionTimestamp == nil && (len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) {
 				all = append(all, one{namespace: m.Namespace, name: m.Name})
 			}
 		}

@@ -28,10 +28,11 @@ func functions(random *rand.Rand) template.FuncMap {
 	for _, name := range keyMakers {
 		delete(all, name)
 	}
-	for _, name := range []string{"repeat", "indent", "nindent"} {
+	lines := func(text string) int { return 1 + strings.Count(text, "\n") }
+	for name, pieces := range map[string]func(string) int{"repeat": func(text string) int { return max(len(text), 1) }, "indent": lines, "nindent": lines} {
 		of := all[name].(func(int, string) string)
 		all[name] = func(n int, text string) (string, error) {
-			if err := countable(name, n, max(len(text), 1)); err != nil {
+			if err := countable(name, n, pieces(text)); err != nil {
 				return "", err
 			}
 			return of(n, text), nil

@@ -99,13 +99,13 @@ const (
 )
 
 // bounded refuses to write more than mostRendered.
-type bounded struct{ *bytes.Buffer }
+type bounded struct{ to *bytes.Buffer }
 
 func (b bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > mostRendered {
+	if b.to.Len()+len(p) > mostRendered {
 		return 0, &Error{Msg: fmt.Sprintf("it renders over %d MiB", mostRendered>>20), Hint: "an API server takes requests of 3 MiB"}
 	}
-	return b.Buffer.Write(p)
+	return b.to.Write(p)
 }
 
 func documents(text []byte) ([]map[string]any, error) {

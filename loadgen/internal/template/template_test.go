@@ -54,6 +54,18 @@ func TestLinesOfDocuments(t *testing.T) {
 	}
 }
 
+// What a large text is indented by is counted for its lines, not for its letters.
+func TestIndentOfALargeText(t *testing.T) {
+	tmpl := mustParse(t, `a: |{{ .text | nindent 8 }}`)
+	got, err := tmpl.Documents(map[string]any{"text": strings.Repeat("x", 1<<20)}, 1, 0)
+	if err != nil || len(got[0]["a"].(string)) < 1<<20 {
+		t.Error(err)
+	}
+	if _, err := mustParse(t, `a: {{ indent 2000000000 "x" }}`).Documents(nil, 1, 0); err == nil {
+		t.Error("two billion spaces were written")
+	}
+}
+
 // A List is its items, also in a shape; an object with items that is none stays whole.
 func TestListsAreTheirItems(t *testing.T) {
 	tmpl := mustParse(t, `

@@ -1,4 +1,4 @@
-// Package wakeup ends the waits of a goroutine on time, though the process is idle.
+// Package wakeup ends the waits of a goroutine on time also in an idle process.
 package wakeup
 
 import (
@@ -95,7 +95,7 @@ func (a *Wakeup) settled(fd uintptr) bool {
 // Ring ends the wait under way, or the next one at once. It is safe for concurrent use.
 func (a *Wakeup) Ring() {
 	if a.raw != nil && a.state.Swap(rung) == asleep {
-		_ = a.raw.Control(ringNow) // an error means closed: nobody waits
+		_ = a.raw.Control(ringNow) // an error means closed: no wait is under way
 	}
 }
 
@@ -104,7 +104,7 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// Set ends a wait on a Go timer that lasts as long.
+// Set wakes an idle process after d, beside a Go timer of that length.
 func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package wakeup ends the waits of a goroutine on time where the system has timers of its own for it.
+// Package wakeup ends the waits of a goroutine on time also in an idle process.
 package wakeup
 
 import "time"

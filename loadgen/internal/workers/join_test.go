@@ -15,14 +15,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// nobody starts no workers.
-type nobody struct{}
+// noStarter starts no workers.
+type noStarter struct{}
 
-func (nobody) Start(context.Context, Invitation, func(int, error)) (Started, error) {
+func (noStarter) Start(context.Context, Invitation, func(int, error)) (Started, error) {
 	return Started{Stop: func() error { return nil }}, nil
 }
 
-func (nobody) Describe(int, string) string { return "" }
+func (noStarter) Describe(int, string) string { return "" }
 
 // carrier starts workers that wait at addresses of their own, as pods do, and brings their connections. A stranger comes first.
 type carrier struct {
@@ -87,7 +87,7 @@ const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, 
 
 // Workers that do not belong to the run are refused in one line with the remedy, and the coordinator says so.
 func TestStrangersAreRefused(t *testing.T) {
-	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	other := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(other, []byte("0123"), 0o600); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // Peers that say nothing that a worker says do not disturb the run.
 func TestNonsenseDoesNotDisturb(t *testing.T) {
-	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
 		conn, err := tls.Dial("tcp", b.fleet.address(), &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
@@ -148,19 +148,19 @@ func TestNonsenseDoesNotDisturb(t *testing.T) {
 
 // Workers that do not come, and the last one that was refused, are named at the end of the time.
 func TestMissingWorkersAreNamed(t *testing.T) {
-	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = nobody{}, 200*time.Millisecond })
+	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = noStarter{}, 200*time.Millisecond })
 	w := b.threads.worker(b.invitation(), 1)
 	w.Build = "v2"
 	_ = w.Work(t.Context())
 	err := b.join()
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "workers 0, 1, 2 of 3 did not join") || !strings.Contains(err.Error(), "loadgen v2") {
-		t.Errorf("nobody has joined: %v", err)
+		t.Errorf("no worker has joined: %v", err)
 	}
 }
 
 // A coordinator that is not reached is told once, tried again, and given up in one line.
 func TestCoordinatorThatIsNotReached(t *testing.T) {
-	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = nobody{} })
+	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -171,6 +171,6 @@ func TestCoordinatorThatIsNotReached(t *testing.T) {
 	w.Coordinator, w.Within, w.Step = free.Addr().String(), 10*time.Millisecond, func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	err = w.Work(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "was not reached within 10ms") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("nobody listens: %v, told %q", err, told)
+		t.Errorf("no coordinator listens: %v, told %q", err, told)
 	}
 }

@@ -35,16 +35,9 @@ func (c *Conn) read() {
 }
 
 // Receive reads what has come on a deferred connection, and calls the streams' handlers. On others it does nothing.
-func (c *Conn) Receive() {
-	if c.deferred == nil {
-		return
-	}
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	c.receive()
-}
+func (c *Conn) Receive() { c.ReceiveAfter(0) }
 
-// ReceiveAfter is Receive where the last one is so long ago.
+// ReceiveAfter is Receive, unless the last one was less than d ago.
 func (c *Conn) ReceiveAfter(d time.Duration) {
 	if c.deferred == nil {
 		return

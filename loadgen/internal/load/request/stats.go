@@ -26,13 +26,13 @@ type stats struct {
 	failedLate int64
 	bytes      int64
 	pages      int64
-	outcomes   []outcomes
+	outcomes   []outcomeCount
 }
 
-// outcomes counts one outcome. There are few: to look through them is cheaper than a map.
-type outcomes struct {
-	load.Outcome
-	count int64
+// outcomeCount is how many requests had an outcome. Outcomes are few: to look through them is cheaper than a map.
+type outcomeCount struct {
+	outcome load.Outcome
+	count   int64
 }
 
 // newStats measures up to twice the timeout: a lag may precede a timeout.
@@ -65,12 +65,12 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 // ended is called with mu held.
 func (s *stats) ended(o load.Outcome) {
 	for i := range s.outcomes {
-		if s.outcomes[i].Outcome == o {
+		if s.outcomes[i].outcome == o {
 			s.outcomes[i].count++
 			return
 		}
 	}
-	s.outcomes = append(s.outcomes, outcomes{o, 1})
+	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
 // sums are the counts of a phase in which arrivals were due for so long.
@@ -83,7 +83,7 @@ func (s *stats) sums(length time.Duration) result.Requests {
 	}
 	r.Sent = r.Offered - r.Unsent
 	for _, o := range s.outcomes {
-		r.Outcomes[o.String()] = o.count
+		r.Outcomes[o.outcome.String()] = o.count
 	}
 	if sec := length.Seconds(); sec > 0 {
 		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
@@ -124,8 +124,8 @@ func (w *window) live(now time.Time) load.Live {
 
 // metrics are those of one kind of requests. Variants and tenants share them: each would be a histogram more.
 type metrics struct {
-	total   *prometheus.CounterVec // by code
-	byCode  atomic.Pointer[[]codes]
+	total   *prometheus.CounterVec           // by code
+	byCode  atomic.Pointer[[]outcomeCounter] // nil: none yet
 	unsent  prometheus.Counter
 	flying  prometheus.Gauge
 	bytes   prometheus.Counter
@@ -133,10 +133,10 @@ type metrics struct {
 	lag     prometheus.Observer
 }
 
-// codes counts the requests of one outcome.
-type codes struct {
-	load.Outcome
-	prometheus.Counter
+// outcomeCounter is the counter of an outcome.
+type outcomeCounter struct {
+	outcome load.Outcome
+	counter prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*metrics, error) {
@@ -175,21 +175,19 @@ func newMetrics(reg prometheus.Registerer, loadName string, kinds []Kind) ([]*me
 
 // counter finds the counter of an outcome, and remembers it. They are few.
 func (m *metrics) counter(o load.Outcome) prometheus.Counter {
-	known := m.byCode.Load()
-	if known != nil {
-		for _, c := range *known {
-			if c.Outcome == o {
-				return c.Counter
-			}
+	last := m.byCode.Load()
+	var known []outcomeCounter
+	if last != nil {
+		known = *last
+	}
+	for _, c := range known {
+		if c.outcome == o {
+			return c.counter
 		}
 	}
 	counter := m.total.WithLabelValues(o.String())
-	var more []codes
-	if known != nil {
-		more = *known
-	}
-	more = append(slices.Clone(more), codes{o, counter})
-	m.byCode.CompareAndSwap(known, &more) // else another one was first, and this one is found next time
+	more := append(slices.Clone(known), outcomeCounter{o, counter})
+	m.byCode.CompareAndSwap(last, &more) // else another one was first, and this one is found next time
 	return counter
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods follows the workers' pods until stop. It sees them again from time to time: of a pod that nobody takes up there is no news.
+// watchPods follows the workers' pods until stop. It sees them again from time to time: no event tells of a pod whose kubelet is dead.
 func (c *runJob) watchPods() {
 	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {

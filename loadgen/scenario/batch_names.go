@@ -1,0 +1,95 @@
+package scenario
+
+import (
+	"encoding/json"
+
+	"github.com/stormglass/stormglass/loadgen/internal/template"
+)
+
+// mostCompared is how many names of a template are compared of replicas, and of iterations.
+const mostCompared = 50
+
+// checkBatch expands a batch and refuses equal names in it. It is for validation: a run expands its batches several times.
+func (s *Scenario) checkBatch(b PlacedBatch) error {
+	o, err := s.Expand(b)
+	for i := 0; err == nil && i < len(b.Templates); i++ {
+		err = o.distinct(i)
+	}
+	return err
+}
+
+// distinct refuses two objects of template i that have one name in a namespace, among its first replicas and iterations, and the last of each.
+func (o *Objects) distinct(i int) error {
+	of := &o.batch.Templates[i]
+	iterations := of.times(o.batch.Iterations)
+	type place struct{ iteration, replica int }
+	places := []place{{0, of.Replicas}, {iterations - 1, 1}, {iterations - 1, of.Replicas}}
+	for n := range mostCompared {
+		places = append(places, place{0, min(n+1, of.Replicas)}, place{min(n, iterations-1), 1})
+	}
+	compared := map[place]bool{}
+	type name struct {
+		namespace, kind int
+		text            string
+	}
+	seen := map[name]bool{}
+	read := o.nameReader(i)
+	for _, at := range places {
+		if compared[at] {
+			continue
+		}
+		compared[at] = true
+		iteration := at.iteration * of.every()
+		names, err := read(iteration, at.replica)
+		if err != nil {
+			return err
+		}
+		for d, text := range names[:min(len(names), o.documents[i])] {
+			key := name{iteration * o.batch.Namespaces / o.batch.Iterations, o.kindOf[i][d], text}
+			if text != "" && seen[key] {
+				return o.at(i, d, "put {{.Replica}} and {{.Iteration}} into it", "two objects have the name %q", text)
+			}
+			seen[key] = true
+		}
+	}
+	return nil
+}
+
+// nameReader reads the names of the documents of template i; "" has none. Where the template has a shape it renders the values alone.
+func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, error) {
+	var outlines []template.JSON
+	if o.shapes[i] != nil {
+		for _, document := range o.shapes[i].Documents {
+			outline, err := template.NewJSON(map[string]any{"metadata": document["metadata"]})
+			if err != nil {
+				outlines = nil
+				break
+			}
+			outlines = append(outlines, outline)
+		}
+	}
+	return func(iteration, replica int) (names []string, err error) {
+		if outlines != nil {
+			values, turn := o.values(i, iteration, replica)
+			slots, ok, err := o.templates[i].Values(o.shapes[i], values, o.seed, turn)
+			if err != nil {
+				return nil, o.errorf(i, err)
+			}
+			for _, outline := range outlines {
+				var manifest map[string]any
+				if ok = ok && json.Unmarshal(outline.Append(nil, slots), &manifest) == nil; ok {
+					names = append(names, describe(manifest).Name)
+				}
+			}
+			if ok {
+				return names, nil
+			}
+		}
+		all, err := o.render(i, iteration, replica)
+		names = nil
+		for _, manifest := range all {
+			names = append(names, describe(manifest).Name)
+		}
+		return names, err
+	}
+}
