@@ -186,7 +186,7 @@ func diagnosed(t *testing.T, dir string, kinds []string) {
 // metric became three times what it was, or came back by two thirds of its way,
 // where its steady noise was too large, or its steady phase too quiet, to say more.
 func shows(g result.Gate, signals []result.Signal) bool {
-	if withheldWithinBound(g) {
+	if planetest.WithheldWithinBound(g) {
 		return true
 	}
 	if g.Unit == "seconds" {

@@ -164,7 +164,7 @@ func wantPass(t *testing.T, p *loadgenProcess, dir string) result.Result {
 	late := len(r.Measurements.Generator.Saturated) > 0
 	for _, g := range r.Gates {
 		late = late || g.Withheld != nil
-		if g.Verdict != result.Pass && !withheldWithinBound(g) {
+		if g.Verdict != result.Pass && !planetest.WithheldWithinBound(g) {
 			t.Errorf("gate %s: %s (%s)", g.Name, g.Verdict, g.Detail)
 		}
 	}
@@ -172,19 +172,6 @@ func wantPass(t *testing.T, p *loadgenProcess, dir string) result.Result {
 		t.Errorf("exit code %d: %v\n%s", code, r.Reasons, strings.Join(p.said, "\n"))
 	}
 	return r
-}
-
-// withheldWithinBound reports whether a gate has no data only because the generator
-// ran late: its value is withheld, and is a time or within the bound.
-func withheldWithinBound(g result.Gate) bool {
-	if g.Verdict != result.NoData || g.Withheld == nil || g.AtLeast {
-		return false
-	}
-	within := *g.Withheld <= g.Bound
-	if g.Op == ">=" {
-		within = *g.Withheld >= g.Bound
-	}
-	return g.Unit == "seconds" || within
 }
 
 func wantFiles(t *testing.T, dir string) {
