@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,22 +37,20 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if rec.Archive == nil {
 		return d, exitcode.Usagef("%s: %w", dir, errors.Join(rec.Damage...))
 	}
-	first, _, err := rec.Archive.Bounds(ctx)
+	first, last, err := rec.Archive.Bounds(ctx)
 	if err != nil {
 		return d, exitcode.Usagef("%s: %w", dir, err)
 	}
-	phases := rec.Phases()
 	options := diagnosis.Options{From: rec.Began(), Step: o.Step}
 	for _, s := range o.spans(&options) {
-		p, isPhase := phases[s.text]
-		switch {
-		case s.text == "":
-		case isPhase:
-			*s.into = result.Span{From: p.Start, To: p.End}
-		default:
-			if *s.into, err = parseSpan(s.text, first); err != nil {
-				return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
-			}
+		if s.text == "" {
+			continue
+		}
+		if *s.into, err = spanOfRun(s.text, rec.Phases(), first); err == nil {
+			*s.into, err = clip(*s.into, first, last)
+		}
+		if err != nil {
+			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
 		}
 	}
 	if err := apartFrom(options); err != nil {
@@ -80,19 +80,22 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	if err != nil {
 		return d, exitcode.UsageError(fmt.Errorf("--prometheus: %w", err))
 	}
+	now := time.Now()
 	var named diagnosis.Options
 	for _, s := range o.spans(&named) {
 		if s.text == "" {
 			continue
 		}
-		if *s.into, err = parseSpan(s.text, time.Time{}); err != nil {
+		if *s.into, err = parseSpan(s.text, time.Time{}, now); err == nil {
+			*s.into, err = clip(*s.into, time.Time{}, now)
+		}
+		if err != nil {
 			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
 		}
 	}
 	if err := apartFrom(named); err != nil {
 		return d, err
 	}
-	now := time.Now()
 	source.NameJobs(ctx)
 	if live.Step = o.Step; o.Step == 0 && o.Under == "" {
 		if live.Step, err = diagnosis.Interval(ctx, source, now); err != nil {
@@ -119,9 +122,9 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus says which Prometheus an error is of, and which jobs it has where none is an API server.
+// ofPrometheus says which Prometheus an error is of, and which jobs it has where none is a component, or no API server.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
-	if errors.Is(err, diagnosis.NoAPIServer) {
+	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
 	}
 	if err == nil {
@@ -158,17 +161,55 @@ func (o DiagnoseOptions) spans(into *diagnosis.Options) []namedSpan {
 	return []namedSpan{{"--calm", o.Calm, &into.Calm}, {"--under", o.Under, &into.Under}}
 }
 
-// parseSpan reads "FROM,TO". A zero first takes moments only.
-func parseSpan(text string, first time.Time) (s result.Span, err error) {
+// spanOfRun reads the name of a phase, or "FROM,TO".
+func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (result.Span, error) {
+	if p, ok := phases[text]; ok {
+		return result.Span{From: p.Start, To: p.End}, nil
+	}
+	if !strings.Contains(text, ",") {
+		has := "none are recorded"
+		if len(phases) > 0 {
+			names := slices.SortedFunc(maps.Keys(phases), func(a, b string) int { return phases[a].Start.Compare(phases[b].Start) })
+			has = "it has " + strings.Join(names, ", ")
+		}
+		return result.Span{}, fmt.Errorf("the run has no such phase: %s (or write FROM,TO%s)", has, spanHint(first))
+	}
+	return parseSpan(text, first, time.Now())
+}
+
+// clip leaves of a time what lies in the recorded one, which begins at the first moment of all if from is zero.
+func clip(s result.Span, from, to time.Time) (result.Span, error) {
+	if !s.From.Before(to) || !s.To.After(from) {
+		recorded := "up to " + to.UTC().Format(time.DateTime)
+		if !from.IsZero() {
+			recorded = "from " + from.UTC().Format(time.DateTime) + " to " + to.UTC().Format(time.DateTime)
+		}
+		return s, fmt.Errorf("metrics are recorded %s", recorded)
+	}
+	if s.From.Before(from) {
+		s.From = from
+	}
+	if s.To.After(to) {
+		s.To = to
+	}
+	return s, nil
+}
+
+// parseSpan reads "FROM,TO". Where first is zero it takes moments only, and what ends at a time of day that is still to come today
+// goes on now.
+func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
 	if !ok {
 		return s, errors.New("write FROM,TO" + spanHint(first))
 	}
-	if s.From, err = parseMoment(strings.TrimSpace(from), first); err != nil {
+	if s.From, err = parseMoment(strings.TrimSpace(from), first, now); err != nil {
 		return s, err
 	}
-	if s.To, err = parseMoment(strings.TrimSpace(to), first); err != nil {
+	if s.To, err = parseMoment(strings.TrimSpace(to), first, now); err != nil {
 		return s, err
+	}
+	if first.IsZero() && s.To.Before(s.From) && toCome(to, now) {
+		s.To = now
 	}
 	if !s.To.After(s.From) {
 		return s, errors.New("it ends before it begins")
@@ -176,12 +217,12 @@ func parseSpan(text string, first time.Time) (s result.Span, err error) {
 	return s, nil
 }
 
-func parseMoment(text string, first time.Time) (time.Time, error) {
+func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
 	if clock, err := time.Parse(time.TimeOnly, text); err == nil {
-		return atClock(clock, first), nil
+		return atClock(clock, first, now), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && !first.IsZero() {
 		return first.Add(d), nil
@@ -189,17 +230,27 @@ func parseMoment(text string, first time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time (write FROM,TO%s)", text, spanHint(first))
 }
 
+// toCome reports whether a text is a time of day (UTC) that is still to come on the day of a moment.
+func toCome(text string, now time.Time) bool {
+	clock, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
+	return err == nil && onDay(clock, now).After(now)
+}
+
+// onDay is the moment at which a clock (UTC) shows a time on the day of another moment.
+func onDay(clock, day time.Time) time.Time {
+	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
+}
+
 // atClock is the moment at which a clock (UTC) shows a time: the next one from first on, or the last one if first is
 // zero.
-func atClock(clock, first time.Time) time.Time {
+func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {
-		day = time.Now()
+		day = now
 	}
-	day = day.UTC().Truncate(24 * time.Hour)
-	at := day.Add(clock.Sub(clock.Truncate(24 * time.Hour)))
+	at := onDay(clock, day)
 	switch {
-	case first.IsZero() && at.After(time.Now()):
+	case first.IsZero() && at.After(now):
 		return at.Add(-24 * time.Hour)
 	case !first.IsZero() && at.Before(first.Truncate(time.Second)):
 		return at.Add(24 * time.Hour)

@@ -1,8 +1,11 @@
 package loadgen
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 func TestTimesOfADiagnosis(t *testing.T) {
@@ -13,19 +16,55 @@ func TestTimesOfADiagnosis(t *testing.T) {
 		"10s,1m":            {"2026-11-21T23:50:10Z", "2026-11-21T23:51:00Z"},
 		"2026-11-21T23:55:00Z,2026-11-21T23:56:00Z": {"2026-11-21T23:55:00Z", "2026-11-21T23:56:00Z"},
 	} {
-		s, err := parseSpan(text, first)
+		s, err := parseSpan(text, first, first)
 		if err != nil || s.From.Format(time.RFC3339) != want[0] || s.To.Format(time.RFC3339) != want[1] {
 			t.Errorf("%s: %s to %s: %v", text, s.From, s.To, err)
 		}
 	}
-	now := time.Now().UTC()
-	s, err := parseSpan(now.Add(-time.Minute).Format(time.TimeOnly)+","+now.Format(time.TimeOnly), time.Time{})
-	if err != nil || now.Sub(s.To) > time.Second || now.Sub(s.From) > 61*time.Second {
-		t.Errorf("the last minute is %s to %s: %v", s.From, s.To, err)
+	for _, c := range []struct{ now, text, want string }{
+		{"2026-11-21T15:00:00Z", "14:58:00,14:59:00", "2026-11-21T14:58:00Z to 2026-11-21T14:59:00Z"},
+		{"2026-11-21T15:00:00Z", "16:00:00,17:00:00", "2026-11-20T16:00:00Z to 2026-11-20T17:00:00Z"},
+		{"2026-11-21T15:00:00Z", "14:00:00,16:00:00", "2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z"}, // it goes on
+		{"2026-11-21T00:02:00Z", "23:58:00,00:05:00", "2026-11-20T23:58:00Z to 2026-11-21T00:02:00Z"},
+		{"2026-11-21T15:00:00Z", "14:05:00,14:00:00", ""},
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := parseSpan(c.text, time.Time{}, now)
+		if got := s.From.Format(time.RFC3339) + " to " + s.To.Format(time.RFC3339); c.want == "" && err == nil || c.want != "" && got != c.want {
+			t.Errorf("at %s %s is %s, want %q: %v", c.now, c.text, got, c.want, err)
+		}
 	}
 	for _, text := range []string{"", "10s", "1m,10s", "25:00:00,26:00:00", "noon,night"} {
-		if s, err := parseSpan(text, first); err == nil {
+		if s, err := parseSpan(text, first, first); err == nil {
 			t.Errorf("%q is taken for %s to %s", text, s.From, s.To)
+		}
+	}
+}
+
+// What lies outside the recorded time is refused, and what sticks out is cut off: after the last scrape its values would seem to go on.
+func TestTimesOutsideTheRun(t *testing.T) {
+	first := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	last := first.Add(2 * time.Minute)
+	phases := map[string]result.Phase{"steady": {Start: first, End: first.Add(time.Minute)}, "slow": {Start: first.Add(time.Minute), End: last.Add(time.Second)}}
+	for text, want := range map[string]string{
+		"slow":   "14:01:00 to 14:02:00",
+		"20s,9m": "14:00:20 to 14:02:00",
+		"3m,5m":  "metrics are recorded from 2026-11-21 14:00:00 to 2026-11-21 14:02:00",
+		"stedy":  "the run has no such phase: it has steady, slow (or write FROM,TO",
+	} {
+		s, err := spanOfRun(text, phases, first)
+		if err == nil {
+			s, err = clip(s, first, last)
+		}
+		got := s.From.Format(time.TimeOnly) + " to " + s.To.Format(time.TimeOnly)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

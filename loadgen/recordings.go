@@ -60,7 +60,7 @@ func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswe
 
 // momentOf reads the moment of a flag, of a run whose first scrape was at first.
 func momentOf(flag, text string, first time.Time) (time.Time, error) {
-	at, err := parseMoment(text, first)
+	at, err := parseMoment(text, first, time.Now())
 	if err != nil {
 		return at, exitcode.Usagef("%s %q is no time (write 20s since the first scrape, 14:00:00 (UTC) or 2026-11-21T14:00:00Z)", flag, text)
 	}

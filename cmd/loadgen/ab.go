@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/loadgen"
@@ -115,9 +116,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	percentVar(flags, &o.Plan.Confidence, "confidence", "of the bounds of a change, one-sided")
 	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "so many calibrated `figures` decide at most, and share no alpha; more named by --figure share it by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
-	percentVar(flags, &o.Plan.Throw.Steal, "throw-steal", "throw a pair away if the hypervisor took more of the processors' time")
-	percentVar(flags, &o.Plan.Throw.Other, "throw-other", "throw a pair away if other processes used more of the processors' time")
-	percentVar(flags, &o.Plan.Throw.IO, "throw-io", "throw a pair away if some process waited for a disk for more of the time")
+	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
 	flags.StringVar(&o.Resume, "resume", "", "go on with the comparison in this `directory`")
 	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: beside loadgen, then PATH)")
@@ -152,4 +151,11 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	return showAs(w, output, c.ExitCode, c, func() error {
 		return loadgen.WriteABText(w, c, textOptions(w, dir))
 	})
+}
+
+// throwFlags adds the bounds past which the machine did something else beside a run, and does what is said then.
+func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
+	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more of the processors' time")
+	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more of the processors' time")
+	percentVar(flags, &throw.IO, "throw-io", does+" if some process waited for a disk for more of the time")
 }

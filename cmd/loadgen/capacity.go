@@ -49,7 +49,7 @@ higher. --dry-run shows what a trial at the highest load would make and send.
 
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 4 the environment failed; of two: 0 B is higher or no difference was seen, 1 B is
-lower, 3 one of them was not found.`,
+lower, 3 one of them was not found, 4 the environment failed.`,
 		Example: `  loadgen capacity capacity-writes
   loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
   loadgen capacity capacity-writes --b controlPlane.etcd.members=3

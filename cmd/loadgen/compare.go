@@ -52,6 +52,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell.`,
 	percentVar(cmd.Flags(), &plan.Margin, "margin", "not regressed: the change is surely below it")
 	percentVar(cmd.Flags(), &plan.Confidence, "confidence", "of the bounds of a change, one-sided")
 	percentVar(cmd.Flags(), &plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
+	throwFlags(cmd.Flags(), &plan.Throw, "leave a run out")
 	cmd.Flags().StringVar(&out, "out", "", "new `directory` for ab.json, ab.html and junit.xml (default: none is written)")
 	sum.flag(cmd)
 	output = commandline.AddOutput(cmd)

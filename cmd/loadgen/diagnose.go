@@ -57,6 +57,8 @@ there are symptoms without a cause, or too little data.`,
 				return loadgen.Usage(errors.New("--live: a recorded run is over (leave out the directory or the flag)"))
 			case live && (o.Calm != "" || o.Under != ""):
 				return loadgen.Usage(errors.New("--live: the present has no times (leave out --calm and --under)"))
+			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
+				return loadgen.Usage(fmt.Errorf("--step %s: from %s to %s", o.Step, leastStep, mostStep))
 			case len(args) == 1 && loadgen.IsComparison(args[0]):
 				return loadgen.Usage(errors.New(args[0] + " holds the runs of several variants (name the directory of one, in it)"))
 			}
@@ -92,6 +94,9 @@ there are symptoms without a cause, or too little data.`,
 	output = commandline.AddOutput(cmd)
 	return cmd
 }
+
+// leastStep and mostStep bound the time between scrapes.
+const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
 // exitOf is the exit code of each answer.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}

@@ -17,7 +17,7 @@ func (p *percent) Type() string   { return "percent" }
 func (p *percent) Set(text string) error {
 	number, ok := strings.CutSuffix(text, "%")
 	v, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || v < 0 || v > 100 {
+	if !ok || err != nil || !(v >= 0 && v <= 100) {
 		return errors.New("is no share (write 5%, from 0% to 100%)")
 	}
 	*p = percent(v / 100)

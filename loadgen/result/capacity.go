@@ -29,6 +29,7 @@ type Capacity struct {
 	Ended     time.Time `json:"ended,omitzero"`      // zero: it did not come to its end
 	Overrides []string  `json:"overrides,omitempty"` // values of --set
 	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on: a trial that one of them ends is bad
+	InTurns   bool      `json:"inTurns,omitempty"`   // it was beside another search, a trial of each in turns
 	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
 	Host      Host      `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first",
@@ -145,7 +146,7 @@ type CapacityComparison struct {
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // it could not be told
-	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told
+	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told, 4
 	// Low, Median, High: B's capacity over A's, with a 90% interval; 0 where it could not be told
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"`

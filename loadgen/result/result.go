@@ -144,13 +144,16 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled      bool                `json:"bundled"` // a control plane of Stormglass' own
-	Name         string              `json:"name"`    // the kubeconfig's context; "shared": Bundled, and started before the run
+	Name         string              `json:"name"`    // the kubeconfig's context; SharedCluster: Bundled, and started before the run
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`
 	Prometheus   string              `json:"prometheus,omitempty"` // the server that samples were copied from
 	ReadySeconds float64             `json:"readySeconds,omitempty"`
 }
+
+// SharedCluster is the name of a control plane of Stormglass' own that was started before the run.
+const SharedCluster = "shared"
 
 // Gate is one judged gate.
 type Gate struct {

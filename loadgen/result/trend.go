@@ -11,6 +11,7 @@ type Trend struct {
 	Scenario string        `json:"scenario"`
 	Runs     []TrendRun    `json:"runs"`    // by the time of their start
 	Figures  []TrendFigure `json:"figures"` // in the scenario's order
+	Notes    []string      `json:"notes,omitempty"`
 }
 
 // TrendRun is one run of a history.

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -70,14 +71,14 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 		return s.c, "", err
 	}
 	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, rundir.Remove(s.dir, s.made))
+		return s.c, "", errors.Join(err, s.remove())
 	}
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
 		if err != nil && ctx.Err() == nil && s.hasRuns() {
 			return s.c, "", err // its logs are named in the error
 		}
-		left := rundir.Remove(s.dir, s.made)
+		left := s.remove()
 		if err == nil || ctx.Err() != nil {
 			return s.c, "", run.Interrupted(left)
 		}
@@ -96,6 +97,14 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 		}
 	}
 	return s.c, s.dir, s.write()
+}
+
+// remove removes what a comparison that has no pair has made; the pairs of one that is resumed stay.
+func (s *session) remove() error {
+	if s.o.Resume != "" {
+		return nil
+	}
+	return rundir.Remove(s.dir, s.made)
 }
 
 // hasRuns reports whether a run has left something in the directory.
@@ -132,6 +141,13 @@ func (s *session) open(ctx context.Context) (err error) {
 func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
+	}
+	if s.o.Resume != "" && reflect.DeepEqual(s.o.Plan, paired.Default()) { // none is named: it is that of before
+		before, err := Read(s.o.Resume)
+		if err != nil {
+			return err
+		}
+		s.o.Plan = before.Plan
 	}
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline is what was before: give it as --a", s.o.B.Baseline)
@@ -184,7 +200,13 @@ func (s *session) baseline() error {
 		if field := unlike(r.scenario, s.o.B.Scenario); field != "" {
 			return exitcode.Usagef("--a %s differs in %s of the scenario from %s", r.dir, field, s.c.Scenario)
 		}
-		s.c.Sets.A = append(s.c.Sets.A, memberLike(&s.c, s.o.B.Scenario, r))
+		m := memberLike(&s.c, s.o.B.Scenario, r)
+		for _, f := range s.c.Figures {
+			if _, has := m.Values[f.Name]; f.Gated && !has {
+				return exitcode.Usagef("--a %s: %s has no %s, which decides (remove that run from the baseline, or name others with --figure)", s.o.A.Baseline, r.dir, f.Name)
+			}
+		}
+		s.c.Sets.A = append(s.c.Sets.A, m)
 	}
 	s.c.A.Versions = set[0].result.Run.Versions
 	return nil

@@ -19,11 +19,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept are the files of a run that a baseline keeps.
-func kept() []string { return []string{result.RunFile, result.ResultFile, result.ScenarioFile} }
+// kept are the files of a run that a baseline keeps. The last one makes a directory that of a run.
+func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
-// SaveBaseline puts the results of the runs in from beside those that the baseline has, and returns how many it put.
-// All are of one scenario.
+// SaveBaseline puts the results of the runs in from beside those that the baseline has, and returns how many it put. All are of one
+// scenario, and whole.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
 	var all []recorded
 	for _, f := range from {
@@ -33,11 +33,18 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 		}
 		all = append(all, set...)
 	}
+	all = once(all)
 	like := all[0]
-	if before, err := readSet(ctx, dir); err == nil {
+	switch before, err := readSet(ctx, dir); {
+	case err == nil:
 		like = before[0]
+	case !isNew(dir) && !errors.Is(err, errNoRun):
+		return 0, err
 	}
 	for _, r := range all {
+		if why := cutShort(r.result.Run); why != "" {
+			return 0, exitcode.Usagef("%s: %s: its figures are not those of a whole run (leave it out)", r.dir, why)
+		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
 			return 0, exitcode.Usagef("%s and %s differ in %s of the scenario (a baseline is of one)", like.dir, r.dir, field)
 		}
@@ -61,6 +68,25 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	return n, nil
 }
 
+// isNew reports whether there is nothing at a path.
+func isNew(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// cutShort says what ended a run before its time; empty: nothing did.
+func cutShort(r result.Run) string {
+	switch {
+	case r.Interrupted:
+		return "it was interrupted"
+	case r.Aborted != "":
+		return "it was ended early by " + r.Aborted
+	case r.Failure != "":
+		return "its environment failed"
+	}
+	return ""
+}
+
 // Baseline is a baseline among others, by its newest run.
 type Baseline struct {
 	Name     string          `json:"name"`
@@ -68,6 +94,7 @@ type Baseline struct {
 	Runs     int             `json:"runs"`
 	Last     time.Time       `json:"last"`
 	Versions result.Versions `json:"versions"`
+	Damage   string          `json:"damage,omitempty"` // why its runs cannot be read
 }
 
 // Baselines lists the baselines in dir.
@@ -82,11 +109,14 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 	all := []Baseline{}
 	for _, e := range entries {
 		set, err := readSet(ctx, filepath.Join(dir, e.Name()))
-		if err != nil {
-			continue // something else that lies there
+		switch {
+		case !e.IsDir() || errors.Is(err, errNoRun): // something else that lies there
+		case err != nil:
+			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
+		default:
+			last := set[len(set)-1].result.Run
+			all = append(all, Baseline{Name: e.Name(), Scenario: last.Scenario, Runs: len(set), Last: last.Started, Versions: last.Versions})
 		}
-		last := set[len(set)-1].result.Run
-		all = append(all, Baseline{e.Name(), last.Scenario, len(set), last.Started, last.Versions})
 	}
 	return all, nil
 }
@@ -95,6 +125,10 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 func WriteBaselines(w io.Writer, all []Baseline) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, b := range all {
+		if b.Damage != "" {
+			fmt.Fprintf(tab, "%s\tdamaged: %s\n", b.Name, chart.Clean(b.Damage))
+			continue
+		}
 		fmt.Fprintf(tab, "%s\t%s\t%d runs\tlast %s\tKubernetes %s\tStormglass %s\n", b.Name, chart.Clean(b.Scenario), b.Runs,
 			b.Last.UTC().Format("2006-01-02 15:04"), chart.Clean(b.Versions.Kubernetes), chart.Clean(b.Versions.Stormglass))
 	}
@@ -126,6 +160,9 @@ func WriteBaseline(w io.Writer, runs []BaselineRun) error {
 			value := chart.None
 			if f.Value != nil {
 				value = chart.Format(scenario.Unit(f.Unit), *f.Value)
+			}
+			if f.AtLeast {
+				value = "at least " + value
 			}
 			fmt.Fprintf(tab, "  %s\t%s\n", chart.Clean(f.Name), value)
 		}

@@ -67,6 +67,74 @@ func TestResumeRefusesChanges(t *testing.T) {
 	}
 }
 
+// A comparison that cannot be written when it is resumed keeps its pairs.
+func TestResumeOnAFullDisk(t *testing.T) {
+	first := options(t, &plane{spread: 0.01})
+	_, dir, err := first.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, result.ABHTMLFile)
+	if err := errors.Join(os.Remove(page), os.MkdirAll(filepath.Join(page, "in-the-way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	again := options(t, &plane{spread: 0.01})
+	again.o.Resume = dir
+	if _, _, err := again.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{filepath.Join("a", "01"), result.ABFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A comparison beside a baseline goes on with the runs that the baseline had when it began, and with its own plan.
+func TestResumeBesideABaseline(t *testing.T) {
+	p := plane{spread: 0.01, fails: func(n int) error {
+		if n == 4 {
+			return exitcode.Environmentf("etcd-0 died")
+		}
+		return nil
+	}}
+	s := options(t, &p)
+	s.o.Plan.Throw.Other = 0.2
+	baseline := record(t, filepath.Join(t.TempDir(), "main"), 8, text, around(1, 0.01), nil)
+	s.o.A.Baseline = baseline
+	before, dir, err := s.run(t.Context())
+	if err != nil || len(before.Pairs) != 4 {
+		t.Fatalf("%d pairs: %v", len(before.Pairs), err)
+	}
+	record(t, filepath.Join(baseline, "later"), 3, text, around(2, 0.01), nil)
+	again := options(t, &p)
+	again.o.A.Baseline, again.o.Resume, again.o.Out = baseline, dir, ""
+	c, _, err := again.run(t.Context())
+	if err != nil || c.Answer != result.NotRegressed || len(c.Sets.A) != 8 || len(c.Sets.B) != 6 || c.Plan.Throw.Other != 0.2 {
+		t.Errorf("%s of %d and %d runs: %v", c.Answer, len(c.Sets.A), len(c.Sets.B), err)
+	}
+}
+
+// What decides has to be in each run of a baseline: else all of B's runs would be for nothing.
+func TestBaselineLacksAFigure(t *testing.T) {
+	p := plane{spread: 0.01}
+	s := options(t, &p)
+	s.o.A.Baseline = record(t, filepath.Join(t.TempDir(), "main"), 4, strings.Replace(text, "name: calm", "name: other", 1), around(1, 0.01), nil)
+	for i := range 4 {
+		file := filepath.Join(s.o.A.Baseline, fmt.Sprint(i+1), result.ResultFile)
+		old, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.Replace(string(old), `"calm"`, `"other"`, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "has no calm, which decides") || len(p.runs) > 0 {
+		t.Errorf("after %d runs: %v", len(p.runs), err)
+	}
+}
+
 // A figure of which more is better keeps its sign when it is resumed.
 func TestResumeKeepsWhatIsBetter(t *testing.T) {
 	first := options(t, &plane{spread: 0.01, factor: 0.8, better: "higher"})
@@ -104,6 +172,21 @@ func TestFailingRunsOfBAreSaid(t *testing.T) {
 	}
 }
 
+// Runs that fail on both sides change no answer, and are said; those of a scenario without gates do not fail.
+func TestRunsThatFailOnBothSidesAreSaid(t *testing.T) {
+	for verdict, want := range map[result.Verdict]int{result.Fail: 1, result.NoData: 0} {
+		c := result.AB{Answer: result.NotRegressed, ExitCode: exitcode.Pass}
+		all := make([]result.Member, 6)
+		for i := range all {
+			all[i].Verdict = verdict
+		}
+		checkVerdicts(&c, all, all)
+		if c.Answer != result.NotRegressed || len(c.Reasons) != want {
+			t.Errorf("%s: %s: %q", verdict, c.Answer, c.Reasons)
+		}
+	}
+}
+
 // A comparison that was given up on a busy machine goes on when it is resumed on a quiet one.
 func TestGivenUpIsResumed(t *testing.T) {
 	p := plane{spread: 0.01, other: func(int) float64 { return 10 }}
@@ -131,15 +214,17 @@ func TestGivenUpNamesTheSide(t *testing.T) {
 func TestUnfitRunsAreLeftOut(t *testing.T) {
 	work := func(busy float64) recorded {
 		r := recorded{dir: fmt.Sprint(busy)}
-		r.result.Run.Host.CPUs = 2
+		r.result.Run.Host.CPUs, r.result.Run.Cluster.Bundled = 2, true
 		r.result.Measurements.Phases = []result.Phase{{Start: at(0), End: at(10), Machine: &result.Machine{BusySeconds: busy, OwnSeconds: 5}}}
 		return r
 	}
 	saturated := work(5)
 	saturated.dir, saturated.result.Measurements.Generator.Saturated = "late", []string{"timers fired late"}
 	c := result.AB{Plan: paired.Default()}
-	left := withoutUnfit(&c, []recorded{work(5), saturated, work(9)})
-	if len(left) != 1 || left[0].dir != "5" || c.Thrown != 2 || len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "20.0% of the processors' time was used by other processes") {
+	own := work(9)
+	own.dir, own.result.Run.Cluster.Bundled = "of a user's cluster", false
+	left := withoutUnfit(&c, []recorded{work(5), saturated, work(9), own})
+	if len(left) != 2 || left[1].dir != own.dir || left[0].dir != "5" || c.Thrown != 2 || len(c.Notes) != 2 || !strings.Contains(c.Notes[1], "20.0% of the processors' time was used by other processes") {
 		t.Errorf("%d left, %d thrown: %q", len(left), c.Thrown, c.Notes)
 	}
 }
@@ -254,6 +339,27 @@ func TestFailingSetIsNoImprovement(t *testing.T) {
 	}
 	if judgeSets(&c); c.Answer != result.CouldNotTell || c.ExitCode != exitcode.NoData {
 		t.Errorf("%s, exit %d", c.Answer, c.ExitCode)
+	}
+}
+
+// Two binaries, files or variants for one side contradict each other.
+func TestSideOfTwoKinds(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("etcd: {members: 3}\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	for _, specs := range [][]string{
+		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
+	} {
+		_, err := NewSide(t.Context(), "--b", specs, nil, read, func(string) {})
+		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", specs, err)
+		}
 	}
 }
 

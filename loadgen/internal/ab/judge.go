@@ -71,23 +71,26 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts withdraws a good answer where more of B's runs than of A's did not pass, and at least half of them: what fails
-// may cost less.
+// checkVerdicts says how many runs failed, and withdraws a good answer where more of B's runs than of A's did not pass, and at
+// least half of them: what fails may cost less.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
-	failed := func(of []result.Member) (n int) {
+	count := func(of []result.Member, is func(result.Verdict) bool) (n int) {
 		for _, m := range of {
-			if m.Verdict != result.Pass {
+			if is(m.Verdict) {
 				n++
 			}
 		}
 		return n
 	}
-	n := failed(b)
-	if n*len(a) <= failed(a)*len(b) {
+	passedNot := func(v result.Verdict) bool { return v != result.Pass }
+	failed := func(v result.Verdict) bool { return v == result.Fail }
+	ofA, ofB := count(a, passedNot), count(b, passedNot)
+	more := ofB*len(a) > ofA*len(b)
+	if !more && count(a, failed)+count(b, failed) == 0 { // a scenario without gates passes never
 		return
 	}
-	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", n, len(b), failed(a), len(a))
-	if c.ExitCode == exitcode.Pass && 2*n >= len(b) {
+	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", ofB, len(b), ofA, len(a))
+	if more && c.ExitCode == exitcode.Pass && 2*ofB >= len(b) {
 		c.Answer, c.ExitCode = result.CouldNotTell, exitcode.NoData
 		reason += ": its figures are of other work"
 	}
@@ -153,15 +156,26 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 		if slices.Min(a) > 0 {
 			figure.D, figure.Level = shares, 1
 		}
-		if slices.Min(a) >= 0 && slices.Min(b) >= 0 {
-			figure.Gone = -1
-			if f.Better == "higher" {
-				figure.Gone = 1
-			}
-		}
+		figure.Gone = gone(f, a, b)
 		return collected{f, figure, lower}
 	}
 	return collected{f, paired.Figure{D: f.Changes}, lower}
+}
+
+// gone is the change of a figure where nothing is left in B; 0: it may be negative.
+func gone(f *result.ABFigure, a, b []float64) float64 {
+	switch {
+	case slices.Min(a) < 0 || slices.Min(b) < 0:
+		return 0
+	case f.Better == "higher":
+		return 1
+	}
+	return -1
+}
+
+// byDifference says that a figure was judged by differences.
+func byDifference(f *result.ABFigure) string {
+	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B", *f.A, *f.B)
 }
 
 func missingSide(a, b bool) string {
@@ -194,7 +208,7 @@ func judgeFigures(plan result.Plan, all []collected, pairs int) {
 	for i, j := range paired.Judge(plan, figures) {
 		f := all[i].figure
 		if fill(f, j); all[i].paired.Differences {
-			f.Detail = fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B", *f.A, *f.B)
+			f.Detail = byDifference(f)
 			continue
 		}
 		if f.Answer != result.CouldNotTell || f.Detail != "" {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -24,7 +23,7 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
 	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
 		return exitcode.Usagef("--resume %s: the scenario, settings or binary of a side differ from those of its first pairs (give the same file and --set, and a binary that was not built anew; name a revision by its commit)", s.dir)
-	case !reflect.DeepEqual(s.c.Plan, paired.Default()) && !reflect.DeepEqual(s.c.Plan, before.Plan):
+	case !reflect.DeepEqual(s.c.Plan, before.Plan):
 		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
 		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
@@ -41,10 +40,10 @@ func (s *session) resume() error {
 			break
 		}
 	}
-	if s.c.Sets != nil && before.Sets != nil {
-		s.c.Sets.Differences = before.Sets.Differences
+	if len(before.Pairs) == 0 { // else of the baseline as it was
+		before.Sets = s.c.Sets
 	}
-	before.Ended, before.Notes, before.Sets = time.Time{}, s.c.Notes, s.c.Sets // of the baseline as it is now
+	before.Ended, before.Notes = time.Time{}, s.c.Notes
 	s.c = before
 	judgePairs(&s.c)
 	return nil

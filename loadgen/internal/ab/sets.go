@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
@@ -59,20 +60,26 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		Schema: result.ABSchema, Scenario: first.scenario.Name, Started: first.result.Run.Started, Ended: time.Time{}, Seed: first.result.Run.Seed, Plan: plan,
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
+	c.Sets.Differences = differences(sets)
+	last := sets[1][len(sets[1])-1] // its scenario is the newest
 	for i := range sets {
 		sets[i] = withoutUnfit(&c, sets[i])
 	}
-	c.Sets.Differences = differences(sets)
-	if c.Figures, err = figuresOf(Options{A: Side{Scenario: first.scenario}, Plan: plan, Gated: gated}, true); err != nil {
+	if c.Figures, err = figuresOf(Options{A: Side{Scenario: last.scenario}, Plan: plan, Gated: gated}, true); err != nil {
 		return c, err
 	}
+	for _, f := range first.scenario.Compare {
+		if !slices.ContainsFunc(last.scenario.Compare, func(o scenario.Figure) bool { return o.Name == f.Name }) {
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of A's scenario only", f.Name))
+		}
+	}
 	for _, r := range sets[0] {
-		c.Sets.A = append(c.Sets.A, memberLike(&c, first.scenario, r))
+		c.Sets.A = append(c.Sets.A, memberLike(&c, last.scenario, r))
 	}
 	for _, r := range sets[1] {
-		c.Sets.B = append(c.Sets.B, memberLike(&c, first.scenario, r))
+		c.Sets.B = append(c.Sets.B, memberLike(&c, last.scenario, r))
 	}
-	nameUnits(&c, first.result)
+	nameUnits(&c, last.result)
 	judgeSets(&c)
 	return c, nil
 }
@@ -81,10 +88,14 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 // names them.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
-		why := unfit(c.Plan.Throw, memberOf(r.dir, r.result))
+		bounds := c.Plan.Throw
+		if of := r.result.Run.Cluster; !of.Bundled || of.Name == result.SharedCluster { // its control plane may be among the other processes
+			bounds.Other = 1
+		}
+		why := unfit(bounds, memberOf(r.dir, r.result))
 		if why != "" {
 			c.Thrown++
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s", r.dir, why))
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s; the bounds are --throw-steal, --throw-other and --throw-io", r.dir, why))
 		}
 		return why != ""
 	})
@@ -141,11 +152,13 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		return nil, err
 	}
 	if len(dirs) == 0 {
-		return nil, exitcode.Usagef("%s: no run is in it (name the directory of a run, or one with such directories in it)", dir)
+		return nil, exitcode.Usagef("%s: %w (name the directory of a run, or one with such directories in it)", dir, errNoRun)
 	}
 	for _, d := range dirs {
 		r := recorded{dir: d}
 		switch err := result.ReadJSON(d, result.ResultFile, &r.result); {
+		case err != nil && !isWhole(d):
+			return nil, exitcode.Usagef("%s: %w (remove that run, or save it in the baseline again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // it was not judged
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
@@ -165,7 +178,27 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	return once(all), nil
+}
+
+// errNoRun is the error of a directory without runs.
+var errNoRun = errors.New("no run is in it")
+
+// isWhole reports whether the directory of a run has what judging reads, which a baseline does not keep.
+func isWhole(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, result.MeasurementsFile))
+	return err == nil
+}
+
+// once leaves each run in a set once, however many copies of it there are.
+func once(all []recorded) []recorded {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(r recorded) bool {
+		id := r.result.Run.ID
+		again := id != "" && seen[id]
+		seen[id] = true
+		return again
+	})
 }
 
 func runsIn(dir string, depth int) (all []string, err error) {
@@ -328,31 +361,25 @@ func judgeSets(c *result.AB) {
 			if f.Gated != gated {
 				continue
 			}
-			var a, b []float64
 			f.Changes, f.Detail = []float64{}, ""
-			var lowerA, lowerB string
-			a, f.A, lowerA = logs(f, "A", c.Sets.A)
-			b, f.B, lowerB = logs(f, "B", c.Sets.B)
+			a, lowerA := valuesOf(f, "A", c.Sets.A)
+			b, lowerB := valuesOf(f, "B", c.Sets.B)
+			f.A, f.B = median(a), median(b)
 			if lowerA != "" || lowerB != "" && f.Better == "higher" {
 				f.Detail = cmp.Or(lowerA, lowerB)
 			}
-			if f.Better == "higher" {
-				a, b = b, a
-			}
-			if f.Detail != "" {
-				a, b = nil, nil
-			}
-			of, sets, bounds = append(of, f), append(sets, paired.Sets{A: a, B: b}), append(bounds, lowerB)
+			of, sets, bounds = append(of, f), append(sets, setsOf(f, a, b)), append(bounds, lowerB)
 		}
 		for i, j := range paired.JudgeSets(c.Plan, sets) {
 			fill(of[i], j)
 			checkLowerBound(of[i], bounds[i])
 			switch {
-			case of[i].Detail != "" || of[i].Answer != result.CouldNotTell:
-			case len(c.Sets.A) == 1 && len(c.Sets.B) == 1:
-				of[i].Detail = "one run each: no error rate"
-			case min(len(c.Sets.A), len(c.Sets.B)) < paired.LeastRuns:
-				of[i].Detail = fmt.Sprintf("%d and %d runs, at least %d each are needed", len(c.Sets.A), len(c.Sets.B), paired.LeastRuns)
+			case of[i].Detail != "":
+			case sets[i].Differences && tooFew(*c) == "":
+				of[i].Detail = byDifference(of[i])
+			case of[i].Answer != result.CouldNotTell:
+			case tooFew(*c) != "":
+				of[i].Detail = tooFew(*c)
 			case len(c.Plan.Looks) == 0:
 				of[i].Detail = "too few runs for a look"
 			default:
@@ -361,28 +388,58 @@ func judgeSets(c *result.AB) {
 		}
 	}
 	conclude(c, min(len(c.Sets.A), len(c.Sets.B)))
+	if why := tooFew(*c); why != "" && !slices.ContainsFunc(c.Figures, func(f result.ABFigure) bool { return f.Gated }) {
+		c.Reasons = append(c.Reasons, why)
+	}
 	checkVerdicts(c, c.Sets.A, c.Sets.B)
 }
 
-// logs are the logarithms of a figure's values in a set, their median, and where only a lower bound is known.
-func logs(f *result.ABFigure, side string, set []result.Member) (all []float64, middle *float64, lower string) {
-	var values []float64
+// tooFew says why so few runs tell nothing; empty: they are enough.
+func tooFew(c result.AB) string {
+	switch a, b := len(c.Sets.A), len(c.Sets.B); {
+	case a == 1 && b == 1:
+		return "one run each: no error rate"
+	case min(a, b) < paired.LeastRuns:
+		return fmt.Sprintf("%d and %d runs, at least %d each are needed", a, b, paired.LeastRuns)
+	}
+	return ""
+}
+
+// setsOf are a figure's values as they are judged: none where it lacks some.
+func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
+	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
+		return s
+	}
+	if slices.Min(a) <= 0 || slices.Min(b) <= 0 { // they have no ratio
+		s = paired.Sets{A: a, B: b, Differences: true, Level: math.Abs(stat.Mean(a, nil)), Gone: gone(f, a, b)}
+	} else {
+		s = paired.Sets{A: logs(a), B: logs(b)}
+	}
+	if f.Better == "higher" {
+		s.A, s.B = s.B, s.A
+	}
+	return s
+}
+
+func logs(values []float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		all[i] = math.Log(v)
+	}
+	return all
+}
+
+// valuesOf are a figure's values in a set, and where only a lower bound is known.
+func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
-		v, ok := m.Values[f.Name]
 		if slices.Contains(m.AtLeast, f.Name) {
 			lower = fmt.Sprintf("only a lower bound is known in %s of %s", m.Dir, side)
 		}
-		switch {
-		case !ok:
+		if v, ok := m.Values[f.Name]; ok {
+			all = append(all, v)
+		} else {
 			f.Detail = fmt.Sprintf("no data in %s of %s", m.Dir, side)
-		case v <= 0:
-			f.Detail = fmt.Sprintf("%v in %s of %s: a ratio needs values over 0", v, m.Dir, side)
-		default:
-			all = append(all, math.Log(v))
-		}
-		if ok {
-			values = append(values, v)
 		}
 	}
-	return all, median(values), lower
+	return all, lower
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,113 @@ func TestWhatIsNotComparable(t *testing.T) {
 		_, err := Compare(t.Context(), paired.Default(), nil, a, c.b)
 		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(fmt.Sprint(err), c.want) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A figure that is 0 in recorded runs has no ratio, and is judged by the difference.
+func TestSetsOfZeros(t *testing.T) {
+	for name, c := range map[string]struct {
+		a, b   []float64
+		answer result.Answer
+	}{
+		"none on either side": {[]float64{0, 0, 0}, []float64{0, 0, 0}, result.NotRegressed},
+		"some in B":           {[]float64{0, 0, 0}, []float64{50, 51, 49}, result.Regressed},
+		"none in B":           {[]float64{50, 51, 49}, []float64{0, 0, 0}, result.Improved},
+		"one 0 among many":    {[]float64{5, 0, 5, 4, 5}, []float64{90, 91, 89, 90, 90}, result.Regressed},
+	} {
+		dir := t.TempDir()
+		side := func(name string, values []float64) string {
+			return record(t, filepath.Join(dir, name), len(values), text, func(i int) float64 { return values[i] }, nil)
+		}
+		got, err := Compare(t.Context(), paired.Default(), nil, side("a", c.a), side("b", c.b))
+		if err != nil || got.Answer != c.answer || !strings.HasPrefix(got.Figures[0].Detail, "by the difference of both") {
+			t.Errorf("%s: %s, %s: %v", name, got.Answer, got.Figures[0].Detail, err)
+		}
+	}
+}
+
+// Where all figures are advice too few runs are still said to tell nothing.
+func TestOneRunEachOfAdvice(t *testing.T) {
+	dir := t.TempDir()
+	advice := strings.ReplaceAll(text, ", spread: 3%", "")
+	a := record(t, filepath.Join(dir, "a"), 1, advice, around(1, 0), nil)
+	b := record(t, filepath.Join(dir, "b"), 1, advice, around(1, 0), nil)
+	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
+	if err != nil || !slices.Contains(got.Reasons, "one run each: no error rate") {
+		t.Errorf("%q: %v", got.Reasons, err)
+	}
+}
+
+// The figures are those of the newest run, and what another one lacks is said.
+func TestFiguresOfTheNewestRun(t *testing.T) {
+	dir := t.TempDir()
+	older := strings.Replace(text, "  - {name: calm, objective: request-latency, spread: 3%}\n", "  - {name: gone, objective: unsent}\n", 1)
+	a := record(t, filepath.Join(dir, "a"), 3, older, around(1, 0.01), nil)
+	b := record(t, filepath.Join(dir, "b"), 3, text, around(1, 0.01), nil)
+	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
+	if err != nil || got.Figures[0].Name != "calm" || !got.Figures[0].Gated || !slices.Contains(got.Notes, "gone is a figure of A's scenario only") {
+		t.Errorf("%+v, %q: %v", got.Figures, got.Notes, err)
+	}
+}
+
+// Copies of a run count once.
+func TestCopiesOfARunCountOnce(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
+	kept := filepath.Join(dir, "baselines", "main")
+	if _, err := SaveBaseline(t.Context(), kept, []string{runs, runs}); err != nil {
+		t.Fatal(err)
+	}
+	if tr, err := Trend(t.Context(), []string{kept, runs}); err != nil || len(tr.Runs) != 3 {
+		t.Errorf("%d runs: %v", len(tr.Runs), err)
+	}
+	if set, err := readSet(t.Context(), dir); err != nil || len(set) != 3 {
+		t.Errorf("%d runs: %v", len(set), err)
+	}
+}
+
+// A damaged baseline is listed as such, is not added to, and its runs are not judged anew without their recordings.
+func TestDamagedBaseline(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
+	more := record(t, filepath.Join(dir, "more"), 1, text, around(1, 0.02), nil)
+	for name, damage := range map[string]func(file string) error{
+		"cut": func(file string) error { return os.Truncate(file, 100) }, "gone": os.Remove,
+	} {
+		kept := filepath.Join(dir, name, "main")
+		if _, err := SaveBaseline(t.Context(), kept, []string{runs}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := filepath.Glob(filepath.Join(kept, "*", result.ResultFile))
+		if err != nil || len(all) != 3 {
+			t.Fatal(all, err)
+		}
+		if err := damage(all[0]); err != nil {
+			t.Fatal(err)
+		}
+		if list, err := Baselines(t.Context(), filepath.Dir(kept)); err != nil || len(list) != 1 || !strings.Contains(list[0].Damage, "remove that run") {
+			t.Errorf("%s: %+v: %v", name, list, err)
+		}
+		if _, err := SaveBaseline(t.Context(), kept, []string{more}); err == nil || !strings.Contains(err.Error(), filepath.Dir(all[0])) {
+			t.Errorf("%s: a run was added: %v", name, err)
+		}
+		if entries, err := os.ReadDir(filepath.Dir(all[0])); err != nil || len(entries) > 3 {
+			t.Errorf("%s: it has %v: %v", name, entries, err)
+		}
+	}
+}
+
+// A run that was cut short is not for a baseline.
+func TestBaselineOfWholeRuns(t *testing.T) {
+	dir := t.TempDir()
+	for why, change := range map[string]func(*result.Run){
+		"interrupted": func(r *result.Run) { r.Interrupted = true }, "ended early by x": func(r *result.Run) { r.Aborted = "x" }, "environment failed": func(r *result.Run) { r.Failure = "etcd-0 died" },
+	} {
+		runs := record(t, filepath.Join(dir, why), 1, text, around(1, 0), change)
+		kept := filepath.Join(dir, "baselines", why)
+		if _, err := SaveBaseline(t.Context(), kept, []string{runs}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), why) || !isNew(kept) {
+			t.Errorf("%s: %v", why, err)
 		}
 	}
 }

@@ -27,6 +27,8 @@ import (
 type Side struct {
 	result.Side
 	Scenario *scenario.Scenario
+	// file is its config file.
+	file string
 }
 
 // gateSpec is a feature gate and its value.
@@ -64,9 +66,15 @@ func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
 	key, value, isSetting := strings.Cut(spec, "=")
 	switch {
 	case isSetting && key == "variant":
+		if s.Variant != "" {
+			return exitcode.Usagef("variant=%s was given too (name one)", s.Variant)
+		}
 		s.Variant = value
 		return nil
 	case isSetting && key == "rev":
+		if s.ControlPlane != "" {
+			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
+		}
 		return s.revision(ctx, value, step)
 	case isSetting:
 		s.Set = append(s.Set, spec)
@@ -82,14 +90,29 @@ func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
 		s.Baseline = spec
 		return nil
 	case info.Mode().Perm()&0o111 != 0:
+		if s.ControlPlane != "" {
+			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
+		}
 		s.ControlPlane, err = commandline.Program(spec)
 		return exitcode.UsageError(err)
 	}
 	return s.config(spec)
 }
 
+// given is the binary or the revision of a side.
+func (s *Side) given() string {
+	if s.Revision != "" {
+		return "rev=" + s.Revision
+	}
+	return s.ControlPlane
+}
+
 // config puts a file with the settings of a plane in the place of the scenario's controlPlane.
 func (s *Side) config(file string) error {
+	if s.file != "" {
+		return exitcode.Usagef("%s was given too (name one config file)", s.file)
+	}
+	s.file = file
 	text, err := userfile.Read(file, userfile.Text)
 	if err != nil {
 		return exitcode.Usagef("%w", err)

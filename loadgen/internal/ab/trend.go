@@ -2,7 +2,9 @@ package ab
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/changepoint"
@@ -19,6 +21,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 		}
 		all = append(all, set...)
 	}
+	all = once(all)
 	slices.SortStableFunc(all, func(a, b recorded) int { return a.result.Run.Started.Compare(b.result.Run.Started) })
 	first := all[0]
 	t = result.Trend{Schema: result.TrendSchema, Scenario: first.scenario.Name}
@@ -42,6 +45,12 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	members := make([]result.Member, len(all))
 	for i, r := range all {
 		members[i] = memberLike(new(result.AB), last, r)
+		if m := members[i]; len(m.Unfit) > 0 {
+			members[i].Values = nil
+			t.Notes = append(t.Notes, fmt.Sprintf("%s is left out: %s", r.dir, m.Unfit[0]))
+		} else if len(m.AtLeast) > 0 {
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound is known of %s", r.dir, strings.Join(m.AtLeast, ", ")))
+		}
 	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)

@@ -33,7 +33,7 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	if a.Digest != b.Digest {
 		return c, exitcode.Usagef("%s and %s searched scenarios that differ in more than the control plane, its faults and the range (the loads and gates of each are in trial-01/scenario.yaml)", dirs[0], dirs[1])
 	}
-	c.InTurns = a.Started.Before(b.Ended) && b.Started.Before(a.Ended)
+	c.InTurns = a.InTurns && b.InTurns && a.Started.Before(b.Ended) && b.Started.Before(a.Ended)
 	return conclude(c, of), nil
 }
 

@@ -58,39 +58,39 @@ type session struct {
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 	// Of a search beside another one: name begins each line of progress, whole is the directory that is resumed, and turn waits for
-	// a turn and returns what ends it, by whether the search goes on or has come to its end; further reports whether the other one
-	// still searches.
+	// a turn and returns what ends it, by whether the search failed, or nil if the other one did; further reports whether the other
+	// one still searches.
 	name, whole string
-	turn        func() func(goesOn bool)
+	turn        func() (end func(failed bool))
 	further     func() bool
 
 	c      result.Capacity
 	dir    string
 	made   []string
 	search *Search
+	// before is the search that is resumed, as it was.
+	before result.Capacity
 }
 
 func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
+	s.c.InTurns = false
 	return s.goOn(ctx)
 }
 
 // goOn makes the trials of a search that was opened.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, rundir.Remove(s.dir, s.made))
+		return s.c, "", errors.Join(err, s.remove())
 	}
 	err := s.trials(ctx)
 	if len(s.c.Trials) == 0 {
 		if _, absent := os.Stat(filepath.Join(s.dir, trialDir(1))); err != nil && ctx.Err() == nil && absent == nil {
 			return s.c, "", err // its logs are named in the error
 		}
-		var left error
-		if s.o.Resume == "" {
-			left = rundir.Remove(s.dir, s.made)
-		}
+		left := s.remove()
 		if err == nil || ctx.Err() != nil {
 			return s.c, "", run.Interrupted(left)
 		}
@@ -103,10 +103,20 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	case err != nil:
 		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+goOn)
 		s.c.ExitCode = exitcode.Of(err)
+	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // it had ended
+		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
 	}
 	return s.c, s.dir, s.write()
+}
+
+// remove removes what a search that has no trial has made; the trials of one that is resumed stay.
+func (s *session) remove() error {
+	if s.o.Resume != "" {
+		return nil
+	}
+	return rundir.Remove(s.dir, s.made)
 }
 
 func (s *session) open(ctx context.Context) (err error) {
@@ -139,6 +149,12 @@ func (s *session) plan() (err error) {
 	}
 	if err := s.digests(*sc); err != nil {
 		return err
+	}
+	if s.o.Width < leastWidth || s.o.Width > mostWidth {
+		return exitcode.Usagef("--width %v%%: from %v%% to %v%%", 100*s.o.Width, 100*leastWidth, 100*mostWidth)
+	}
+	if s.o.Most < leastTrials {
+		return exitcode.Usagef("--trials %d: at least %d", s.o.Most, leastTrials)
 	}
 	search := Default(s.value(k.From.Value), s.value(k.To.Value))
 	search.Width, search.Trials = s.o.Width, s.o.Most
@@ -185,9 +201,12 @@ func (s *session) digests(sc scenario.Scenario) (err error) {
 func (s *session) resume() error {
 	before, err := Read(s.o.Resume)
 	if err != nil {
+		if isSearch(filepath.Join(s.o.Resume, sideDirs[0])) {
+			return exitcode.Usagef("--resume %s: it is the directory of two searches (give --b as before)", s.o.Resume)
+		}
 		return err
 	}
-	s.dir = s.o.Resume
+	s.dir, s.before = s.o.Resume, before
 	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
 		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
 	}
@@ -276,7 +295,10 @@ func (s *session) trials(ctx context.Context) error {
 func (s *session) next(ctx context.Context) (more bool, err error) {
 	if s.turn != nil {
 		end := s.turn()
-		defer func() { end(err == nil) }()
+		if end == nil {
+			return false, otherFailed{}
+		}
+		defer func() { end(err != nil) }()
 	}
 	if ctx.Err() != nil {
 		return false, nil
@@ -380,6 +402,12 @@ func (s *session) write() error {
 		return exitcode.Environmentf("%w", err)
 	}
 	return nil
+}
+
+// isSearch reports whether a directory is that of a search.
+func isSearch(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, result.CapacityFile))
+	return err == nil
 }
 
 // Read reads the search in dir.

@@ -167,6 +167,41 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A search that cannot be written when it is resumed keeps its trials.
+func TestResumeOnAFullDisk(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, result.CapacityHTMLFile)
+	if err := errors.Join(os.Remove(page), os.MkdirAll(filepath.Join(page, "in-the-way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"trial-01", result.CapacityFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A search that had ended is not said to have gone on when it is resumed: it would seem to have been beside what ran since.
+func TestResumeOfWhatHasEnded(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	first, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	if c, _, err := next.run(t.Context()); err != nil || !c.Ended.Equal(first.Ended) || len(c.Trials) != len(first.Trials) {
+		t.Errorf("ended %s, and before %s, %d trials: %v", c.Ended, first.Ended, len(c.Trials), err)
+	}
+}
+
 // A first trial whose plane died keeps the logs that the error names.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := newSession(t, &plane{})
@@ -231,6 +266,20 @@ func TestInterrupt(t *testing.T) {
 	}
 	if err != nil || len(c.Trials) != 2 || c.Answer != string(Unfinished) || c.ExitCode != exitcode.NoData {
 		t.Errorf("%d trials, %s, exit %d: %v", len(c.Trials), c.Answer, c.ExitCode, err)
+	}
+}
+
+// Values of flags that no search can have are refused by the flag's name.
+func TestBadFlags(t *testing.T) {
+	for flag, change := range map[string]func(*RunOptions){
+		"--trials 2": func(o *RunOptions) { o.Most = 2 },
+		"--width 0%": func(o *RunOptions) { o.Width = 0 },
+	} {
+		s := newSession(t, &plane{capacity: 700})
+		change(&s.o)
+		if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), flag+":") {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }
 

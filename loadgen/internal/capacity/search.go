@@ -7,7 +7,6 @@
 package capacity
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -40,15 +39,18 @@ func (o Options) Check() error {
 		return fmt.Errorf("a range from %v over %v to %v: over 0 and rising", o.Least, o.From, o.To)
 	case o.Growth < 1.05 || o.Growth > 10:
 		return fmt.Errorf("a growth of %v: from 1.05 to 10", o.Growth)
-	case o.Width < 0.01 || o.Width > 1:
-		return fmt.Errorf("a width of %v: from 1%% to 100%%", o.Width)
-	case o.Trials < 3:
-		return errors.New("at least 3 trials")
+	case !(o.Width >= leastWidth && o.Width <= mostWidth):
+		return fmt.Errorf("a width of %v: from %v to %v", o.Width, leastWidth, mostWidth)
+	case o.Trials < leastTrials:
+		return fmt.Errorf("at least %d trials", leastTrials)
 	}
 	return nil
 }
 
 const (
+	leastWidth, mostWidth = 0.01, 1
+	leastTrials           = 3
+
 	lapse      = 0.02 // of trials that tell nothing
 	confidence = 0.90 // of the interval
 	gridStep   = 0.005
@@ -146,14 +148,29 @@ func (s *Search) Next() (load float64, more bool) {
 		return s.confirmLoad, true
 	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between what held and what the generator cannot do
 		return math.Sqrt(s.held * s.ceiling), true
+	case s.good == 0 && s.bad == 0:
+		return s.o.From, true
 	case s.bad == 0:
-		return min(s.o.From*math.Pow(s.o.Growth, float64(s.good)), s.o.To), true
+		return min(s.grown(s.held), s.o.To), true
 	}
-	load = min(s.likely(), max(s.held, s.o.From)*s.o.Growth)
+	load = min(s.likely(), s.grown(max(s.held, s.o.From)))
 	if load >= s.ceiling {
 		load = math.Sqrt(s.held * min(s.ceiling, s.lowestBad))
 	}
 	return load, true
+}
+
+// grown is the next load after one that held. A whole number grows by one at least.
+func (s *Search) grown(held float64) float64 {
+	if s.o.Whole {
+		return max(held+1, math.Round(held*s.o.Growth))
+	}
+	return held * s.o.Growth
+}
+
+// near reports whether no load between two is worth a trial.
+func (s *Search) near(low, high float64) bool {
+	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
 // shares of the posterior at which trials are made, in turns.
@@ -184,7 +201,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		case s.invalid < invalidInRow:
 		case outcome == NoData:
 			s.answer = Unjudged
-		case s.held > 0 && (load > s.lowestBad || load/s.held-1 > s.o.Width) && s.trials < s.o.Trials:
+		case s.held > 0 && (load > s.lowestBad || !s.near(s.held, load)) && s.trials < s.o.Trials:
 			s.ceiling, s.invalid = min(s.ceiling, load), 0
 		default:
 			s.answer = GeneratorFirst
@@ -213,7 +230,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	case s.bad == 0 && load >= s.o.To:
 		s.answer = AboveRange
 		return
-	case s.bad == 0 && s.ceiling/s.held-1 <= s.o.Width:
+	case s.bad == 0 && s.near(s.held, s.ceiling):
 		s.answer = GeneratorFirst
 		return
 	case s.bad == 0 && s.trials >= s.o.Trials:
@@ -227,7 +244,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		s.next++
 	}
 	low, high := s.interval()
-	narrow := high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
+	narrow := s.near(low, high)
 	if s.bad > 0 && (narrow || s.trials >= s.o.Trials) {
 		switch {
 		case s.good == 0 && low <= s.o.Least*(1+2*gridStep):

@@ -220,3 +220,19 @@ func TestTrialsBoundGrowth(t *testing.T) {
 		t.Errorf("%s after %d trials", e.Answer, e.Trials)
 	}
 }
+
+// Whole loads grow by one at least, and none between two neighbours is tried where the generator cannot do the upper one.
+func TestWholeLoadsGrow(t *testing.T) {
+	o := capacity.Default(1, 40)
+	o.Growth, o.Whole = 1.2, true
+	var loads []float64
+	e := search(t, o, func(load float64) capacity.Outcome {
+		if loads = append(loads, load); load >= 6 {
+			return capacity.Invalid
+		}
+		return capacity.Good
+	})
+	if want := []float64{1, 2, 3, 4, 5, 6, 6}; e.Answer != capacity.GeneratorFirst || !slices.Equal(loads, want) {
+		t.Errorf("%s after %v, want %v", e.Answer, loads, want)
+	}
+}

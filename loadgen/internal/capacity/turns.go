@@ -1,14 +1,15 @@
 package capacity
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -49,39 +50,57 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 		rundir.RemoveMade(made)
 		return c, "", err
 	}
-	tried, err := p.search(ctx)
-	if !tried[0] && !tried[1] {
+	untried := p.search(ctx)
+	if untried[0] != nil && untried[1] != nil {
 		rundir.RemoveMade(made)
-		return c, "", err
+		if errors.Is(untried[0], otherFailed{}) {
+			return c, "", untried[1]
+		}
+		return c, "", untried[0]
 	}
-	c = p.compared(dir, tried)
+	c = p.compared(dir, untried)
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared compares what the two searches found.
-func (p *pair) compared(dir string, tried [2]bool) result.CapacityComparison {
+// compared compares what the two searches found; untried are the errors of those that have no trial.
+func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {
-		c.Sides[i] = result.CapacitySide{Dir: filepath.Join(dir, sideDirs[i]), Capacity: s.c}
-		if !tried[i] {
-			c.Sides[i].Answer = string(Unfinished)
+		side := result.CapacitySide{Dir: filepath.Join(dir, sideDirs[i]), Capacity: s.c}
+		if err := untried[i]; err != nil {
+			side.Answer, side.ExitCode = string(Unfinished), exitcode.Of(err)
+			side.Notes = append(side.Notes, compare.EndedEarly(err))
+		}
+		c.Sides[i] = side
+	}
+	c = conclude(c, [2]*Search{p.sides[0].search, p.sides[1].search})
+	for _, s := range c.Sides {
+		if s.ExitCode == exitcode.Environment {
+			c.ExitCode, c.Why = exitcode.Environment, s.Dir+": "+s.Answer
 		}
 	}
-	return conclude(c, [2]*Search{p.sides[0].search, p.sides[1].search})
+	return c
 }
 
 // open reads both sides before anything starts.
 func (p *pair) open(ctx context.Context, dir string) error {
+	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
+		if isSearch(dir) {
+			return exitcode.Usagef("--resume %s: it is the directory of one search (leave out --b)", dir)
+		}
+		return exitcode.Usagef("--resume %s: it is not the directory of two searches, which has %s/%s", dir, sideDirs[0], result.CapacityFile)
+	}
 	for i := range p.sides {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
 		s.name, s.whole = sideNames[i]+": ", dir
 		s.o.Out, s.o.Resume = of, ""
-		if _, err := os.Stat(filepath.Join(of, result.CapacityFile)); p.resume != "" && err == nil {
+		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // of a side whose first plane did not start there may be none
 			s.o.Out, s.o.Resume = "", of
 		}
 		if err := s.open(ctx); err != nil {
 			return err
 		}
+		s.c.InTurns = true
 	}
 	if p.sides[0].c.Digest != p.sides[1].c.Digest {
 		return exitcode.Usagef("--a and --b differ in more than the control plane, its faults and the range: what they hold is not comparable")
@@ -89,63 +108,66 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search makes the trials of both, and reports which have any. When one search ends early the other does too: both are gone on
+// search makes the trials of both, and returns why one has none. When one search ends early the other does too: both are gone on
 // with together.
-func (p *pair) search(ctx context.Context) (tried [2]bool, err error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := newTurns()
-	var failed [2]error
 	var both sync.WaitGroup
 	for i := range p.sides {
-		p.sides[i].turn = func() func(bool) {
-			end := order.take(i)
-			return func(goesOn bool) {
-				if !goesOn {
-					stop()
-				}
-				end()
-			}
-		}
+		p.sides[i].turn = func() func(bool) { return order.take(i) }
 		other := &p.sides[1-i]
 		p.sides[i].further = func() bool { return other.search.Searching() } // in a turn: the other one waits
 		both.Go(func() {
-			defer order.leave(i)
 			_, dir, err := p.sides[i].goOn(ctx)
-			tried[i], failed[i] = dir != "", err
+			if dir == "" {
+				untried[i] = err
+			}
+			order.leave(i, err != nil)
 		})
 	}
 	both.Wait()
-	return tried, cmp.Or(failed[0], failed[1])
+	return untried
 }
 
-// turns are taken by two, one after the other, until one has left.
+// otherFailed is why a search ends early that did not fail itself.
+type otherFailed struct{}
+
+func (otherFailed) Error() string { return "the other search failed" }
+
+// Unjudged: it is no failure of the environment.
+func (otherFailed) Unjudged() bool { return true }
+
+// turns are taken by two, one after the other, until one has left. After a failure there are none.
 type turns struct {
 	changed *sync.Cond
 	next    int
 	left    [2]bool
+	failed  bool
 }
 
 func newTurns() *turns { return &turns{changed: sync.NewCond(&sync.Mutex{})} }
 
-// take waits for the turn of one, and returns what ends it.
-func (t *turns) take(i int) (end func()) {
+// take waits for the turn of one, and returns what ends it; nil: the other one failed.
+func (t *turns) take(i int) (end func(failed bool)) {
 	t.changed.L.Lock()
 	defer t.changed.L.Unlock()
-	for t.next != i && !t.left[1-i] {
+	for t.next != i && !t.left[1-i] && !t.failed {
 		t.changed.Wait()
 	}
-	return func() {
+	if t.failed {
+		return nil
+	}
+	return func(failed bool) {
 		t.changed.L.Lock()
 		defer t.changed.L.Unlock()
-		t.next = 1 - i
+		t.next, t.failed = 1-i, t.failed || failed
 		t.changed.Broadcast()
 	}
 }
 
-func (t *turns) leave(i int) {
+func (t *turns) leave(i int, failed bool) {
 	t.changed.L.Lock()
 	defer t.changed.L.Unlock()
-	t.left[i] = true
+	t.left[i], t.failed = true, t.failed || failed
 	t.changed.Broadcast()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -61,7 +62,7 @@ func TestInTurns(t *testing.T) {
 	}
 }
 
-// TestInTurnsResumed: when a plane of one side ends, both stop, and go on together.
+// TestInTurnsResumed: when a plane of one side ends, both stop and say why, and go on together.
 func TestInTurnsResumed(t *testing.T) {
 	dies := plane{capacity: 350, spread: 0.03, fails: func(n int) error {
 		if n == 4 {
@@ -71,17 +72,50 @@ func TestInTurnsResumed(t *testing.T) {
 	}}
 	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, dies)
 	c, dir, err := p.run(t.Context())
-	if err != nil || c.Answer != "could not tell" || c.ExitCode != exitcode.NoData || len(*order) != 8 {
+	if err != nil || c.Answer != "could not tell" || c.ExitCode != exitcode.Environment || len(*order) != 8 {
 		t.Fatalf("after %d trials: %s, exit %d: %v", len(*order), c.Answer, c.ExitCode, err)
 	}
-	for _, s := range c.Sides {
-		if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "--resume "+dir+"`") {
-			t.Errorf("%s says %q", s.Dir, s.Notes)
+	for i, s := range c.Sides {
+		why := []string{"the other search failed", "trial 4: no room on the disk"}[i]
+		if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "--resume "+dir+"`") || !strings.Contains(s.Notes[0], why) {
+			t.Errorf("%s says %q, want %q", s.Dir, s.Notes, why)
 		}
+	}
+	var text strings.Builder
+	if err := report.CapacityComparison(&text, c, report.TerminalOptions{Width: 300}); err != nil || !strings.Contains(text.String(), "no room on the disk") {
+		t.Errorf("the terminal does not say why: %v\n%s", err, text.String())
 	}
 	p.resume = dir
 	if c, _, err = p.run(t.Context()); err != nil || c.Answer != "B is lower" || c.Sides[0].Trials[3].Number != 4 || len(*order) != len(c.Sides[0].Trials)+len(c.Sides[1].Trials)+1 {
 		t.Errorf("%s after %d trials: %v", c.Answer, len(*order), err)
+	}
+}
+
+// TestInTurnsFirstPlane: a side whose plane never starts is said to have failed, and its logs are kept.
+func TestInTurnsFirstPlane(t *testing.T) {
+	p, _ := inPair(t, plane{capacity: 700}, plane{})
+	p.sides[1].trial = func(_ context.Context, o run.Options) (result.Result, error) {
+		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return result.Result{}, exitcode.Environmentf("etcd-0 did not start")
+	}
+	c, dir, err := p.run(t.Context())
+	if err != nil || c.ExitCode != exitcode.Environment || !strings.HasPrefix(c.Why, filepath.Join(dir, "b")) || !strings.Contains(strings.Join(c.Sides[1].Notes, "\n"), "etcd-0 did not start") {
+		t.Errorf("exit %d, %q, %q: %v", c.ExitCode, c.Why, c.Sides[1].Notes, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "b", "trial-01", "plane", "logs")); err != nil {
+		t.Error(err)
+	}
+	p, _ = inPair(t, plane{}, plane{capacity: 700})
+	p.sides[0].trial = func(context.Context, run.Options) (result.Result, error) {
+		return result.Result{}, exitcode.Environmentf("etcd-0 did not start")
+	}
+	if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "etcd-0 did not start") {
+		t.Errorf("A's first plane: %v", err)
+	}
+	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it left %s: %v", p.out, err)
 	}
 }
 
@@ -94,6 +128,22 @@ func TestInTurnsRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it left %s: %v", p.out, err)
+	}
+	one := newSession(t, &plane{capacity: 700})
+	_, single, err := one.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	for dir, why := range map[string]string{nothing: "not the directory of two searches", single: "leave out --b"} {
+		p, order := inPair(t, plane{capacity: 700}, plane{capacity: 700})
+		p.resume = dir
+		if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), why) || len(*order) > 0 {
+			t.Errorf("--resume %s: %v after %d trials", dir, err, len(*order))
+		}
+	}
+	if _, err := os.Stat(nothing); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it made %s", nothing)
 	}
 	p, _ = inPair(t, plane{capacity: 700}, plane{capacity: 700})
 	ctx, interrupt := context.WithCancel(t.Context())

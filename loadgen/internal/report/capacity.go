@@ -46,9 +46,7 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 	}
 	t.section(tab)
 	for _, note := range c.Notes { // whole: commands are copied from them
-		for _, line := range chart.Wrap(chart.Clean(note), t.width) {
-			t.line(line)
-		}
+		t.wrapped("", note)
 	}
 	t.line("")
 	t.line("report  " + chart.Clean(filepath.Join(o.Dir, result.CapacityHTMLFile)))
@@ -183,6 +181,9 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 		t.line(chart.Shorten("   "+s.Answer+": "+capacityHead(s.Capacity), t.width))
 		for _, line := range capacityFacts(s.Capacity) {
 			t.line(chart.Shorten("   "+line, t.width))
+		}
+		for _, note := range s.Notes {
+			t.wrapped("   ", note)
 		}
 	}
 	if len(c.Differences) > 0 {

@@ -90,8 +90,7 @@ func (t *terminal) cause(c result.Cause, style string) {
 
 // wrapped writes a text after a label, further lines under its beginning.
 func (t *terminal) wrapped(label, text string) {
-	lines, _ := chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)), 0
-	for i, line := range lines {
+	for i, line := range chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)) {
 		if i > 0 {
 			label = strings.Repeat(" ", chart.TextWidth(label))
 		}

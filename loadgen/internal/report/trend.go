@@ -27,6 +27,9 @@ func Trend(w io.Writer, r result.Trend, o TerminalOptions) error {
 		}
 	}
 	t.section(tab)
+	for _, note := range r.Notes {
+		t.wrapped("", note)
+	}
 	_, err := io.WriteString(w, strings.Join(t.out, "\n")+"\n")
 	return err
 }

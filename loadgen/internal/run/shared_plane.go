@@ -51,7 +51,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	made.Cluster.Name, made.Cluster.ReadySeconds = "shared", 0
+	made.Cluster.Name, made.Cluster.ReadySeconds = result.SharedCluster, 0
 	made.Waiting = c.waiting
 	cleanup := cleanupCommand(Options{Kubeconfig: cluster.Kubeconfig{Files: found.Kubeconfigs["admin"]}}, runID)
 	t := newTarget(made, &sharedPlane{userCluster{console: c, cluster: made, cleanup: cleanup}, client}, client)

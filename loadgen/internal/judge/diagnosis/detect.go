@@ -57,6 +57,7 @@ func (e episode) evidence() result.Evidence {
 type baseline struct {
 	median, deviation float64
 	known             bool // false: no value was recorded
+	fresh             bool // of a process that was not scraped then
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
@@ -95,8 +96,8 @@ func (s *signal) deviates(v float64, b baseline, share float64) bool {
 		return v >= share**s.Over
 	case s.Over != nil: // what is so in the calm time too is nothing new
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
-	case !b.known && s.Source == "":
-		return false // a new component
+	case !b.known && (s.Source == "" || b.fresh):
+		return false // there is nothing to compare it with
 	case s.Down:
 		return b.known && b.median-v >= share*max(deviations*b.deviation, s.Least) && v <= b.median*(1-share*s.Share)
 	}
@@ -127,6 +128,7 @@ func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 func (one series) episodes(calm, under result.Span, step time.Duration, share float64) []episode {
 	s, component, points := one.signal, one.component, one.points
 	b := baselineOf(points, calm)
+	b.fresh = one.fresh
 	var all []episode
 	var run []archive.Point
 	gap := 0

@@ -48,6 +48,7 @@ const (
 
 // complete sets the defaults and checks the lengths of both times.
 func (o *Options) complete() error {
+	cut := false
 	if o.Calm == (result.Span{}) {
 		all := o.To.Sub(o.From)
 		quarter := min(all/calmShare, calmMost)
@@ -55,9 +56,12 @@ func (o *Options) complete() error {
 			quarter = max(quarter, least)
 		}
 		o.Calm = result.Span{From: o.From, To: o.From.Add(quarter)}
-		if o.Under != (result.Span{}) && o.Calm.To.After(o.Under.From) {
+		if cut = o.Under != (result.Span{}) && o.Calm.To.After(o.Under.From); cut {
 			o.Calm.To = o.Under.From
 		}
+	}
+	if cut && o.Calm.To.Sub(o.Calm.From) < (leastScrapes-1)*o.Step {
+		return tooLittle(fmt.Sprintf("before the diagnosed time no calm one of %d scrapes was recorded (name another one)", leastScrapes))
 	}
 	if o.Under == (result.Span{}) {
 		o.Under = result.Span{From: o.Calm.To, To: o.To}
@@ -87,7 +91,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 			return d, err
 		}
 	}
-	chosen := o.Calm == result.Span{} || o.CalmByDefault
+	chosen, follows := o.Calm == result.Span{} || o.CalmByDefault, o.Under == result.Span{}
 	if err := o.complete(); err != nil {
 		return d, err
 	}
@@ -95,27 +99,29 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	if err != nil {
 		return d, err
 	}
-	switch calm := func(s series) bool { return baselineOf(s.points, o.Calm).known }; {
+	ofAPIServer := func(s series) bool { return isAPIServer(s.component) && !s.signal.Scraper }
+	switch {
 	case len(all) == 0:
-		return d, errNothing
-	case !slices.ContainsFunc(all, calm):
-		return d, tooLittle("no component's metrics were recorded in the calm time")
-	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && !s.signal.Scraper }):
+		return d, Nothing
+	case !slices.ContainsFunc(all, ofAPIServer):
 		return d, NoAPIServer
+	case !slices.ContainsFunc(all, func(s series) bool { return ofAPIServer(s) && s.within(o.Calm) }):
+		return d, tooLittle("no metrics of kube-apiserver were recorded in the calm time")
 	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && s.within(o.Under) }):
 		return d, tooLittle("no metrics of kube-apiserver were recorded in the time to diagnose")
 	}
 	if chosen {
-		o.settle(known, all)
+		o.settle(known, all, follows)
 	}
+	markNew(all, o.Calm)
 	d = reason(known, all, o)
-	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all)
+	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all, o)
 	return d, nil
 }
 
 // settle ends a calm time that was chosen by default before the first sign of a cause in it. What moves in its second half
-// is compared with its first half.
-func (o *Options) settle(known catalogue, all []series) {
+// is compared with its first half. The time that is diagnosed follows it if no user named that.
+func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := map[*signal]bool{}
 	for _, m := range known.Mechanisms {
 		for _, name := range m.Any {
@@ -137,23 +143,26 @@ func (o *Options) settle(known catalogue, all []series) {
 			end = e.began
 		}
 	}
-	if o.Under.From.Equal(o.Calm.To) && !o.CalmByDefault {
+	if follows {
 		o.Under.From = end
 	}
 	o.Calm.To = end
 }
 
-// lacked returns the signals that were not recorded.
-func lacked(known catalogue, all []series) (names []string) {
-	recorded := func(name string) bool {
-		return slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name })
-	}
+// lacked returns the signals that were not recorded in the diagnosed time, or not in the calm time with which they are compared.
+func lacked(known catalogue, all []series, o Options) (names []string) {
 	for _, s := range known.Signals {
-		if !recorded(s.Name) && (s.Source == "" || !recorded(s.Source)) {
+		there := recorded(all, s.Name, o.Under) || s.Source != "" && recorded(all, s.Source, o.Under)
+		if compared := s.Over == nil && s.Source == ""; !there || compared && !recorded(all, s.Name, o.Calm) {
 			names = append(names, s.Name)
 		}
 	}
 	return names
+}
+
+// recorded reports whether a signal has data in a time.
+func recorded(all []series, name string, t result.Span) bool {
+	return slices.ContainsFunc(all, func(s series) bool { return s.signal.Name == name && s.within(t) })
 }
 
 // series is a signal of one component.
@@ -161,11 +170,22 @@ type series struct {
 	signal    *signal
 	component string
 	points    []archive.Point
+	// fresh: it is of a process that was not scraped in the calm time.
+	fresh bool
 }
 
 // within reports whether there is data in a time.
-func (s series) within(t result.Span) bool {
-	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return !p.T.Before(t.From) && !p.T.After(t.To) })
+func (s series) within(t result.Span) bool { return baselineOf(s.points, t).known }
+
+// markNew marks what is of processes that were not scraped in the calm time.
+func markNew(all []series, calm result.Span) {
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.component] = known[s.component] || s.within(calm)
+	}
+	for i := range all {
+		all[i].fresh = all[i].signal.Component == model.InstanceLabel && !known[all[i].component]
+	}
 }
 
 // apart is the distance between the calm time and the one diagnosed from which on they are queried one by one.
@@ -233,7 +253,8 @@ func (e tooLittle) Error() string { return string(e) }
 // Unjudged reports that nothing was judged: exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
-const errNothing = tooLittle("no component's metrics were recorded then")
+// Nothing is the error of a time without any metrics.
+const Nothing = tooLittle("no component's metrics were recorded then")
 
 // NoAPIServer is the error of a time without metrics of an API server: that nothing deviates would tell nothing.
 const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded then")

@@ -86,6 +86,8 @@ func TestCauses(t *testing.T) {
 		"both files' disk":                          {plane{fsync, commit, etcdOwn}, result.Diagnosed, "slow-disk of etcd-1"},
 		"commit of another member stays calm":       {plane{fsync, {"backend-commit", "etcd-0", 0.001, 0.05, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
 		"members one after another are one cause":   {plane{fsync, {"wal-fsync", "etcd-0", 0.0006, 0.03, 22, 31}}, result.Diagnosed, "slow-wal-fsync of etcd-0,etcd-1"},
+		"members called by their addresses":         {plane{{"wal-fsync", "etcd-a.example:2379", 0.0006, 0.026, 20, 30}, {"wal-fsync", "etcd-b.example:2379", 0.0006, 0.03, 22, 31}}, result.Diagnosed, "slow-wal-fsync of etcd-a.example:2379,etcd-b.example:2379"},
+		"killed on a node called master-1":          {plane{{"started", "etcd-master-1", 0, 1, 20, 22}, {"server-errors", "kube-apiserver-master-1", 0, 9, 20, 23}, {"peers-lost", "etcd-master-2", 0, 2, 20, 23}, {"started", "kube-scheduler-master-1", 0, 1, 23, 25}}, result.Diagnosed, "killed of etcd-master-1"},
 		"twice is two causes":                       {plane{fsync, {"wal-fsync", "etcd-0", 0.0006, 0.03, 50, 60}}, result.Diagnosed, "slow-wal-fsync of etcd-1; slow-wal-fsync of etcd-0"},
 		"one scrape is none":                        {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 21}}, result.Healthy, ""},
 		"too small to matter":                       {plane{{"wal-fsync", "etcd-1", 0.0006, 0.0012, 20, 30}}, result.Healthy, ""},
@@ -103,6 +105,8 @@ func TestCauses(t *testing.T) {
 		"a webhook that fails is not slow besides":  {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
 		"webhooks one after another":                {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
 		"a webhook that fails beside a slow disk":   {plane{fsync, commit, {"webhook-rejects", "review", 0, 5, 24, 30}}, result.Diagnosed, "slow-disk of etcd-1; webhook-blocking of review"},
+		"busy neighbours make fsync slow":           {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"wal-fsync", "etcd-0", 0.00055, 0.0048, 20, 30}, {"backend-commit", "etcd-0", 0.00108, 0.0104, 20, 30}}, result.Diagnosed, "machine of loadgen"},
+		"a slow disk beside busy neighbours":        {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, fsync}, result.Diagnosed, "machine of loadgen; slow-wal-fsync of etcd-1"},
 		"nodes fall silent beside busy neighbours":  {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "machine of loadgen; nodes-silent of zone-0"},
 		"nodes fall silent as the API is away":      {plane{{"hangs", "kube-apiserver-0", 0.05, 10, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
 		"refused in the calm time too":              {plane{{"refused", "kube-scheduler-0", 1, 1, 0, 60}}, result.Healthy, ""},
@@ -236,25 +240,69 @@ func TestOutageInTheCalmHour(t *testing.T) {
 	}
 }
 
-// newcomer has a member from scrape 20 on only.
+// newcomer has the processes of index 3 from scrape 20 on only.
 type newcomer struct{ plane }
 
 func (n newcomer) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
 	all, err := n.plane.Range(ctx, expr, start, end, by)
 	for i, s := range all {
-		if s.Labels["instance"] == "etcd-3" {
+		if strings.HasSuffix(s.Labels["instance"], "-3") {
 			all[i].Points = s.Points[20:]
 		}
 	}
 	return all, err
 }
 
-// A member that was not there in the calm time is compared with nothing.
+// A process that was not there in the calm time is compared with nothing.
 func TestNewMemberIsNoDeviation(t *testing.T) {
-	p := newcomer{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	p := newcomer{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"authentication", "kube-apiserver-3", 0.3, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
 	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
 	if err != nil || d.Answer != result.Healthy {
 		t.Errorf("%s: %s: %v", d.Answer, causesOf(d), err)
+	}
+}
+
+// leaves ends the series of a component at scrape 15.
+type leaves struct {
+	plane
+	component string
+}
+
+func (l leaves) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := l.plane.Range(ctx, expr, start, end, by)
+	for i, s := range all {
+		if s.Labels["instance"] == l.component {
+			all[i].Points = s.Points[:15]
+		}
+	}
+	return all, err
+}
+
+// What was recorded in the calm time only is lacked, and is not said to be calm.
+func TestRecordedInTheCalmTimeOnly(t *testing.T) {
+	p := leaves{plane{answers, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"webhook", "review", 0.002, 0.3, 20, 30}}, "etcd-0"}
+	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(16 * step), To: begin.Add(60 * step)}}
+	d, err := Diagnose(context.Background(), p, o)
+	if err != nil || causesOf(d) != "webhook-slow of review" || !slices.Contains(d.Lacked, "wal-fsync") || strings.Contains(d.Causes[0].Sentence, "fsync") {
+		t.Errorf("%+v, lacks %v: %v", d.Causes, d.Lacked, err)
+	}
+}
+
+// Without an API server in the calm time there is nothing to compare with.
+func TestNoAPIServerInTheCalmTime(t *testing.T) {
+	p := newcomer{plane{{"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"reads", "kube-apiserver-3", 10, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	if d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step}); err == nil || !strings.Contains(err.Error(), "in the calm time") {
+		t.Errorf("%s: %v", d.Answer, err)
+	}
+}
+
+// The time that a user names is diagnosed as it is, whatever the calm time before it was like.
+func TestNamedTimeStays(t *testing.T) {
+	under := result.Span{From: begin.Add(12 * step), To: begin.Add(60 * step)}
+	p := plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 9, 30}}
+	d, err := Diagnose(context.Background(), p, Options{From: begin, To: under.To, Step: step, Under: under})
+	if err != nil || d.Under != under || causesOf(d) != "slow-wal-fsync of etcd-1" {
+		t.Errorf("%v, %s: %v", d.Under, causesOf(d), err)
 	}
 }
 

@@ -58,3 +58,36 @@ eval instant at 200s sum_over_time((`+s.query(2*step+time.Millisecond)+` > bool 
   {job="kube-apiserver", instance="first seen"} 0
 `, promqltest.NewTestEngine(t, false, 0, 10000))
 }
+
+// A member that is scraped for the first time lost its peers before; one that was scraped counts its first loss.
+func TestPeersLostBefore(t *testing.T) {
+	s := known.signal("peers-lost")
+	window := 2*step + time.Millisecond
+	promqltest.RunTest(t, `
+load 5s
+  up{job="etcd", instance="old"} 1x40
+  up{job="etcd", instance="new"} _x20 1x20
+  etcd_network_disconnected_peers_total{job="etcd", instance="old", Remote="b"} _x20 1x20
+  etcd_network_disconnected_peers_total{job="etcd", instance="new", Remote="b"} _x20 7x20
+
+eval range from 95s to 115s step 5s `+s.query(window)+`
+  {job="etcd", instance="old"} _ 1 1 1 0
+  {job="etcd", instance="new"} _ _ _ _ 0
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// An API server that never told etcd's size is not cut off from it.
+func TestEtcdUnseen(t *testing.T) {
+	s := known.signal("etcd-unseen")
+	promqltest.RunTest(t, `
+load 5s
+  up{job="kube-apiserver", instance="cut off"} 1x40
+  apiserver_storage_size_bytes{job="kube-apiserver", instance="cut off"} 9x19 stale
+  up{job="kube-apiserver", instance="without"} 1x40
+  up{job="kube-apiserver", instance="well"} 1x40
+  apiserver_storage_size_bytes{job="kube-apiserver", instance="well"} 9x40
+
+eval range from 95s to 105s step 5s `+s.query(2*step+time.Millisecond)+`
+  {job="kube-apiserver", instance="cut off"} _ 1 1
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}

@@ -306,8 +306,12 @@ func (f firing) family() string {
 	if f.evidence[0].signal.Component != model.InstanceLabel {
 		return ""
 	}
-	kind, _, _ := strings.Cut(f.components[0], " ")
-	return strings.TrimRight(kind, "-0123456789")
+	for _, kind := range control.Kinds() {
+		if rest, ok := strings.CutPrefix(f.components[0], kind); ok && (rest == "" || strings.ContainsRune("- .:", rune(rest[0]))) {
+			return kind
+		}
+	}
+	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
 // join adds a firing to the causes, to one of the same kind and family at that time where there is one.
@@ -429,9 +433,9 @@ func (r reasoning) has(name string) bool {
 	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == name })
 }
 
-// calm reports whether a signal was recorded and no component's deviates near a firing.
+// calm reports whether a signal was recorded in the diagnosed time and no component's deviates near a firing.
 func (r reasoning) calm(s *signal, f firing) bool {
-	return r.has(s.Name) &&
+	return recorded(r.recorded, s.Name, r.o.Under) &&
 		!slices.ContainsFunc(r.all, func(e episode) bool {
 			return e.signal.Name == s.Name && !e.began.After(f.last.Add(r.near())) && !f.began.After(e.last.Add(r.near()))
 		})

@@ -1,10 +1,12 @@
 package diagnosis
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -65,6 +67,33 @@ func TestLiveOfRareScrapes(t *testing.T) {
 	live := Live{Step: 2 * time.Minute}
 	if o := live.Options(time.Now()); o.Under.To.Sub(o.Under.From) != 16*time.Minute || o.Calm.To != o.Under.From {
 		t.Errorf("%+v", o)
+	}
+}
+
+// scrapes answers with a target that was scraped so often.
+type scrapes int
+
+func (n scrapes) Range(_ context.Context, _ string, _, end time.Time, _ time.Duration) ([]archive.Series, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	one := archive.Series{}
+	for i := range n {
+		at := end.Add(time.Duration(i-n) * 5 * time.Second)
+		one.Points = append(one.Points, archive.Point{T: at, V: float64(at.Unix())})
+	}
+	return []archive.Series{one}, nil
+}
+
+// Too few scrapes to tell their interval are not none.
+func TestIntervalOfFewScrapes(t *testing.T) {
+	for n, want := range map[scrapes]string{0: string(Nothing), 2: "fewer than 3 scrapes were recorded then"} {
+		if got, err := Interval(t.Context(), n, time.Now()); err == nil || err.Error() != want {
+			t.Errorf("of %d scrapes: %v, %v", n, got, err)
+		}
+	}
+	if got, err := Interval(t.Context(), scrapes(5), time.Now()); err != nil || got != 5*time.Second {
+		t.Errorf("%v: %v", got, err)
 	}
 }
 

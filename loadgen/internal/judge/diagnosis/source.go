@@ -30,6 +30,7 @@ var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 // Interval finds the scrape interval before a time: the usual one nearest to the gaps between scrapes that half of the time
 // lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
 func Interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
+	none := true
 	for _, span := range []struct{ length, step time.Duration }{{5 * time.Minute, time.Second}, {time.Hour, 10 * time.Second}} {
 		scrapes, err := source.Range(ctx, fmt.Sprintf("timestamp(up{%s})", anyJob), at.Add(-span.length), at, span.step)
 		if err != nil {
@@ -38,8 +39,12 @@ func Interval(ctx context.Context, source Source, at time.Time) (time.Duration, 
 		if gaps := gapsOf(scrapes); len(gaps) >= leastScrapes {
 			return nearestInterval(gaps), nil
 		}
+		none = none && len(scrapes) == 0
 	}
-	return 0, errNothing
+	if none {
+		return 0, Nothing
+	}
+	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
 
 // gapsOf are the seconds between the scrapes of all targets, sorted.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -32,25 +33,30 @@ func Check(p result.Plan) error {
 	for i, l := range p.Looks {
 		switch {
 		case l.Pairs < 3:
-			return fmt.Errorf("a look after %d pairs: at least 3, which have a spread", l.Pairs)
+			return fmt.Errorf("--looks: a look after %d pairs: at least 3, which have a spread", l.Pairs)
 		case i > 0 && l.Pairs <= p.Looks[i-1].Pairs:
-			return fmt.Errorf("a look after %d pairs follows one after %d", l.Pairs, p.Looks[i-1].Pairs)
-		case l.Alpha <= 0 || l.Alpha >= 0.5:
-			return fmt.Errorf("alpha %v is out of bounds (over 0, below 50%%)", l.Alpha)
+			return fmt.Errorf("--looks: a look after %d pairs follows one after %d", l.Pairs, p.Looks[i-1].Pairs)
+		case !(l.Alpha > 0 && l.Alpha < 0.5):
+			return fmt.Errorf("--alpha %s: over 0%%, below 50%%", share(l.Alpha))
 		}
 	}
 	switch {
-	case p.Change <= 0 || p.Margin <= p.Change:
-		return fmt.Errorf("a change of %v and a margin of %v: over 0, and the margin over the change", p.Change, p.Margin)
-	case p.Confidence <= 0.5 || p.Confidence >= 1:
-		return fmt.Errorf("confidence %v is out of bounds (over 50%%, below 100%%)", p.Confidence)
+	case !(p.Change > 0):
+		return fmt.Errorf("--change %s: over 0%%", share(p.Change))
+	case !(p.Margin > p.Change):
+		return fmt.Errorf("--margin %s: over --change, which is %s", share(p.Margin), share(p.Change))
+	case !(p.Confidence > 0.5 && p.Confidence < 1):
+		return fmt.Errorf("--confidence %s: over 50%%, below 100%%", share(p.Confidence))
 	case p.Figures < 1:
-		return fmt.Errorf("figures %d: at least 1", p.Figures)
-	case p.Spread <= 0:
-		return fmt.Errorf("a spread of %v: over 0", p.Spread)
+		return fmt.Errorf("--most-figures %d: at least 1", p.Figures)
+	case !(p.Spread > 0):
+		return fmt.Errorf("--spread %s: over 0%%", share(p.Spread))
 	}
 	return nil
 }
+
+// share formats a share as its flag takes it.
+func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 
 // IsLook reports whether the plan looks after so many pairs.
 func IsLook(p result.Plan, pairs int) bool {
@@ -94,8 +100,13 @@ func Judge(p result.Plan, figures []Figure) []Judged {
 	return holm(p, tests)
 }
 
-// Sets are the logarithms of a figure in the runs of A and in those of B.
-type Sets struct{ A, B []float64 }
+// Sets are a figure in the runs of A and in those of B: its logarithms, or with Differences its values, where some are 0. Level and Gone
+// are as in Figure.
+type Sets struct {
+	A, B        []float64
+	Differences bool
+	Level, Gone float64
+}
 
 // JudgeSets judges figures of runs that are no pairs. What changed on the machine between the sets counts as a change
 // of B.
@@ -103,6 +114,7 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
 		tests[i] = newWelch(p, s.A, s.B)
+		tests[i].differences, tests[i].level, tests[i].gone = s.Differences, s.Level, s.Gone
 	}
 	return holm(p, tests)
 }
@@ -155,8 +167,7 @@ func newTest(p result.Plan, d []float64) (t test) {
 	return t
 }
 
-// newWelch looks at two sets of runs that are no pairs, by Welch's t-test of the logarithms, with all of the plan's
-// alpha.
+// newWelch looks at two sets of runs that are no pairs, by Welch's t-test, with all of the plan's alpha.
 func newWelch(p result.Plan, a, b []float64) (t test) {
 	t.n = min(len(a), len(b))
 	if t.n == 0 {

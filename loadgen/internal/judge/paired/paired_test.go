@@ -127,6 +127,11 @@ func TestCheck(t *testing.T) {
 	if err := paired.Check(paired.Default()); err != nil {
 		t.Fatal(err)
 	}
+	wide := paired.Default()
+	wide.Change = 0.1
+	if err := paired.Check(wide); err == nil || err.Error() != "--margin 10%: over --change, which is 10%" {
+		t.Errorf("a margin that is not over the change: %v", err)
+	}
 	for name, change := range map[string]func(*result.Plan){
 		"no looks":          func(p *result.Plan) { p.Looks = nil },
 		"two pairs":         func(p *result.Plan) { p.Looks[0].Pairs = 2 },
@@ -136,6 +141,7 @@ func TestCheck(t *testing.T) {
 		"no change":         func(p *result.Plan) { p.Change = 0 },
 		"sure":              func(p *result.Plan) { p.Confidence = 1 },
 		"no figure allowed": func(p *result.Plan) { p.Figures = 0 },
+		"no number":         func(p *result.Plan) { p.Change = math.NaN() },
 	} {
 		p := paired.Default()
 		change(&p)

@@ -33,17 +33,27 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 		if to.After(end) {
 			to = end
 		}
-		value, _, err := s.api.QueryRange(ctx, theirs, v1.Range{Start: from, End: to, Step: step})
+		matrix, err := s.matrix(ctx, theirs, v1.Range{Start: from, End: to, Step: step})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s", s.url, oneLine(err))
-		}
-		matrix, ok := value.(model.Matrix)
-		if !ok {
-			return nil, fmt.Errorf("%s: it answers with a %s, not a matrix", s.url, value.Type())
+			return nil, err
 		}
 		all = s.add(all, of, matrix)
 	}
 	return all, nil
+}
+
+func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Matrix, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	value, _, err := s.api.QueryRange(ctx, expr, r)
+	if err != nil {
+		return nil, explain(err)
+	}
+	matrix, ok := value.(model.Matrix)
+	if !ok {
+		return nil, fmt.Errorf("it answers with a %s, not a matrix", value.Type())
+	}
+	return matrix, nil
 }
 
 // mostPoints of a series are asked for at once: Prometheus refuses over 11,000.
