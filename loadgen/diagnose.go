@@ -37,7 +37,11 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if rec.Archive == nil {
 		return d, exitcode.Usagef("%s: %w", dir, errors.Join(rec.Damage...))
 	}
-	first, last, err := rec.Archive.Bounds(ctx)
+	first, _, err := rec.Archive.Bounds(ctx)
+	if err != nil {
+		return d, exitcode.Usagef("%s: %w", dir, err)
+	}
+	from, to, err := rec.Archive.Scraped(ctx)
 	if err != nil {
 		return d, exitcode.Usagef("%s: %w", dir, err)
 	}
@@ -47,7 +51,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 			continue
 		}
 		if *s.into, err = spanOfRun(s.text, rec.Phases(), first); err == nil {
-			*s.into, err = clip(*s.into, first, last)
+			*s.into, err = clip(*s.into, from, to)
 		}
 		if err != nil {
 			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
@@ -124,7 +128,7 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 
 // ofPrometheus says which Prometheus an error is of, and which jobs it has where none is a component, or no API server.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
-	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) {
+	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
 	}
 	if err == nil {
@@ -208,8 +212,12 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	if s.To, err = parseMoment(strings.TrimSpace(to), first, now); err != nil {
 		return s, err
 	}
-	if first.IsZero() && s.To.Before(s.From) && toCome(to, now) {
+	switch {
+	case !s.To.Before(s.From):
+	case first.IsZero() && toCome(to, now):
 		s.To = now
+	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour && isClock(from): // it is before the first scrape, and was taken for the day after
+		s.From = s.From.Add(-24 * time.Hour)
 	}
 	if !s.To.After(s.From) {
 		return s, errors.New("it ends before it begins")
@@ -234,6 +242,11 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 func toCome(text string, now time.Time) bool {
 	clock, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
 	return err == nil && onDay(clock, now).After(now)
+}
+
+func isClock(text string) bool {
+	_, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
+	return err == nil
 }
 
 // onDay is the moment at which a clock (UTC) shows a time on the day of another moment.

@@ -13,6 +13,7 @@ func TestTimesOfADiagnosis(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"23:50:00,23:51:00": {"2026-11-21T23:50:00Z", "2026-11-21T23:51:00Z"},
 		"23:59:00,00:01:00": {"2026-11-21T23:59:00Z", "2026-11-22T00:01:00Z"},
+		"23:49:00,23:51:00": {"2026-11-21T23:49:00Z", "2026-11-21T23:51:00Z"},
 		"10s,1m":            {"2026-11-21T23:50:10Z", "2026-11-21T23:51:00Z"},
 		"2026-11-21T23:55:00Z,2026-11-21T23:56:00Z": {"2026-11-21T23:55:00Z", "2026-11-21T23:56:00Z"},
 	} {
@@ -37,7 +38,7 @@ func TestTimesOfADiagnosis(t *testing.T) {
 			t.Errorf("at %s %s is %s, want %q: %v", c.now, c.text, got, c.want, err)
 		}
 	}
-	for _, text := range []string{"", "10s", "1m,10s", "25:00:00,26:00:00", "noon,night"} {
+	for _, text := range []string{"", "10s", "1m,10s", "23:53:00,23:52:00", "25:00:00,26:00:00", "noon,night"} {
 		if s, err := parseSpan(text, first, first); err == nil {
 			t.Errorf("%q is taken for %s to %s", text, s.From, s.To)
 		}

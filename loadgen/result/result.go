@@ -144,7 +144,7 @@ func Facts(v Versions, h Host) map[string]string {
 // Cluster is the target of the run.
 type Cluster struct {
 	Bundled      bool                `json:"bundled"` // a control plane of Stormglass' own
-	Name         string              `json:"name"`    // the kubeconfig's context; SharedCluster: Bundled, and started before the run
+	Name         string              `json:"name"`    // the kubeconfig's context; "shared" (SharedCluster): Bundled, and started before the run
 	Server       string              `json:"server"`
 	Deviations   []control.Deviation `json:"deviations"`
 	Targets      []string            `json:"scrapeTargets"`

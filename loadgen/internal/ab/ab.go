@@ -61,6 +61,7 @@ type session struct {
 	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
+	was    result.AB  // the comparison that is resumed
 	before []recorded // A's runs of a baseline
 	dir    string
 	made   []string // directories that were made for it
@@ -142,12 +143,13 @@ func (s *session) plan() (err error) {
 	if err := paired.Check(s.o.Plan); err != nil {
 		return exitcode.UsageError(err)
 	}
-	if s.o.Resume != "" && reflect.DeepEqual(s.o.Plan, paired.Default()) { // none is named: it is that of before
-		before, err := Read(s.o.Resume)
-		if err != nil {
+	if s.o.Resume != "" {
+		if s.was, err = Read(s.o.Resume); err != nil {
 			return err
 		}
-		s.o.Plan = before.Plan
+		if reflect.DeepEqual(s.o.Plan, paired.Default()) { // none is named
+			s.o.Plan = s.was.Plan
+		}
 	}
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline is what was before: give it as --a", s.o.B.Baseline)
@@ -186,6 +188,10 @@ func (s *session) baseline() error {
 		return nil
 	case len(s.o.A.Spec) > 1:
 		return exitcode.Usagef("--a %s: a baseline is all that A is (leave the other --a out)", s.o.A.Baseline)
+	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // as the baseline was then
+		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
+		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
+		return nil
 	}
 	set, err := readSet(context.Background(), s.o.A.Baseline)
 	if err != nil {

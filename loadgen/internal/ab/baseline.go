@@ -83,6 +83,8 @@ func cutShort(r result.Run) string {
 		return "it was ended early by " + r.Aborted
 	case r.Failure != "":
 		return "its environment failed"
+	case len(r.LostWorkers) > 0:
+		return "a worker was lost"
 	}
 	return ""
 }
@@ -110,12 +112,11 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 	for _, e := range entries {
 		set, err := readSet(ctx, filepath.Join(dir, e.Name()))
 		switch {
-		case !e.IsDir() || errors.Is(err, errNoRun): // something else that lies there
-		case err != nil:
-			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
-		default:
+		case err == nil:
 			last := set[len(set)-1].result.Run
 			all = append(all, Baseline{Name: e.Name(), Scenario: last.Scenario, Runs: len(set), Last: last.Started, Versions: last.Versions})
+		case e.IsDir() && !errors.Is(err, errNoRun): // else it is something else that lies there
+			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
 		}
 	}
 	return all, nil

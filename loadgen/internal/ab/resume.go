@@ -11,10 +11,7 @@ import (
 
 // resume goes on with the comparison that is in a directory. What decides cannot be changed once pairs were seen.
 func (s *session) resume() error {
-	before, err := Read(s.o.Resume)
-	if err != nil {
-		return err
-	}
+	before := s.was
 	s.dir = s.o.Resume
 	switch {
 	case before.Scenario != s.c.Scenario:
@@ -40,10 +37,7 @@ func (s *session) resume() error {
 			break
 		}
 	}
-	if len(before.Pairs) == 0 { // else of the baseline as it was
-		before.Sets = s.c.Sets
-	}
-	before.Ended, before.Notes = time.Time{}, s.c.Notes
+	before.Ended, before.Notes, before.Sets = time.Time{}, s.c.Notes, s.c.Sets
 	s.c = before
 	judgePairs(&s.c)
 	return nil

@@ -61,7 +61,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	c.Sets.Differences = differences(sets)
-	last := sets[1][len(sets[1])-1] // its scenario is the newest
+	last := slices.MaxFunc(sets[1], func(x, y recorded) int { return x.result.Run.Started.Compare(y.result.Run.Started) }) // its scenario is the newest
 	for i := range sets {
 		sets[i] = withoutUnfit(&c, sets[i])
 	}
@@ -69,8 +69,14 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		return c, err
 	}
 	for _, f := range first.scenario.Compare {
-		if !slices.ContainsFunc(last.scenario.Compare, func(o scenario.Figure) bool { return o.Name == f.Name }) {
+		if !has(last.scenario, f.Name) {
 			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of A's scenario only", f.Name))
+		}
+	}
+	for i := range c.Figures {
+		if f := &c.Figures[i]; !has(first.scenario, f.Name) {
+			f.Gated = f.Gated && len(gated) > 0
+			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of B's scenario only", f.Name))
 		}
 	}
 	for _, r := range sets[0] {
@@ -84,6 +90,11 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	return c, nil
 }
 
+// has reports whether a scenario has a figure.
+func has(s *scenario.Scenario, figure string) bool {
+	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
+}
+
 // withoutUnfit leaves out the runs whose generator was the limit, or beside which the machine did something else; a note
 // names them.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
@@ -95,11 +106,17 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 		why := unfit(bounds, memberOf(r.dir, r.result))
 		if why != "" {
 			c.Thrown++
-			c.Notes = append(c.Notes, fmt.Sprintf("%s is left out: %s; the bounds are --throw-steal, --throw-other and --throw-io", r.dir, why))
+			if len(r.result.Measurements.Generator.Saturated) == 0 {
+				why += "; --throw-steal, --throw-other and --throw-io set the bounds"
+			}
+			c.Notes = append(c.Notes, r.dir+leftOut+why)
 		}
 		return why != ""
 	})
 }
+
+// leftOut stands in the note of a run that is not compared, before the reason.
+const leftOut = " is left out: "
 
 // inBoth is a run that two sets have.
 func inBoth(a, b []recorded) (id string, both bool) {
@@ -158,7 +175,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		r := recorded{dir: d}
 		switch err := result.ReadJSON(d, result.ResultFile, &r.result); {
 		case err != nil && !isWhole(d):
-			return nil, exitcode.Usagef("%s: %w (remove that run, or save it in the baseline again)", d, err)
+			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // it was not judged
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
@@ -184,10 +201,11 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 // errNoRun is the error of a directory without runs.
 var errNoRun = errors.New("no run is in it")
 
-// isWhole reports whether the directory of a run has what judging reads, which a baseline does not keep.
+// isWhole reports whether a directory is that of a run as it was recorded; a baseline keeps its results only.
 func isWhole(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, result.MeasurementsFile))
-	return err == nil
+	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
+		return !isNew(filepath.Join(dir, name))
+	})
 }
 
 // once leaves each run in a set once, however many copies of it there are.

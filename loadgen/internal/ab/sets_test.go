@@ -151,7 +151,7 @@ func TestFiguresOfTheNewestRun(t *testing.T) {
 	a := record(t, filepath.Join(dir, "a"), 3, older, around(1, 0.01), nil)
 	b := record(t, filepath.Join(dir, "b"), 3, text, around(1, 0.01), nil)
 	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
-	if err != nil || got.Figures[0].Name != "calm" || !got.Figures[0].Gated || !slices.Contains(got.Notes, "gone is a figure of A's scenario only") {
+	if err != nil || got.Figures[0].Name != "calm" || got.Figures[0].Gated || !slices.Contains(got.Notes, "gone is a figure of A's scenario only") || !slices.Contains(got.Notes, "calm is a figure of B's scenario only") {
 		t.Errorf("%+v, %q: %v", got.Figures, got.Notes, err)
 	}
 }
@@ -208,6 +208,7 @@ func TestBaselineOfWholeRuns(t *testing.T) {
 	dir := t.TempDir()
 	for why, change := range map[string]func(*result.Run){
 		"interrupted": func(r *result.Run) { r.Interrupted = true }, "ended early by x": func(r *result.Run) { r.Aborted = "x" }, "environment failed": func(r *result.Run) { r.Failure = "etcd-0 died" },
+		"a worker was lost": func(r *result.Run) { r.LostWorkers = []string{"1"} },
 	} {
 		runs := record(t, filepath.Join(dir, why), 1, text, around(1, 0), change)
 		kept := filepath.Join(dir, "baselines", why)

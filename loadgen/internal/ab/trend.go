@@ -47,7 +47,7 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 		members[i] = memberLike(new(result.AB), last, r)
 		if m := members[i]; len(m.Unfit) > 0 {
 			members[i].Values = nil
-			t.Notes = append(t.Notes, fmt.Sprintf("%s is left out: %s", r.dir, m.Unfit[0]))
+			t.Notes = append(t.Notes, r.dir+leftOut+m.Unfit[0])
 		} else if len(m.AtLeast) > 0 {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound is known of %s", r.dir, strings.Join(m.AtLeast, ", ")))
 		}

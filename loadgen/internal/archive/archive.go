@@ -295,8 +295,7 @@ func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers
 // (or was tried to be): the run's first and last boundary. Where there is no
 // such moment they are those of the first and the last scrape of any.
 func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error) {
-	up := Equal(model.MetricNameLabel, "up")
-	all, err := a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), up)
+	all, err := a.scrapes(ctx)
 	if err != nil {
 		return first, last, err
 	}
@@ -326,6 +325,27 @@ func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error)
 		return first, last, errors.New("the archive holds no scrape")
 	}
 	return first, last, nil
+}
+
+// Scraped are the moments of the first and the last scrape of any target.
+func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error) {
+	all, err := a.scrapes(ctx)
+	for _, s := range all {
+		for _, p := range s.Points {
+			if first.IsZero() || p.T.Before(first) {
+				first = p.T
+			}
+			if p.T.After(last) {
+				last = p.T
+			}
+		}
+	}
+	return first, last, err
+}
+
+// scrapes are the samples of up of all targets.
+func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
+	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }
 
 // survive makes an error of a panic: Prometheus' TSDB trusts what its checksums do

@@ -8,12 +8,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
 // stored is a storage with one sample of each series.
-func stored(t *testing.T, series ...labels.Labels) storage.Queryable {
+func stored(t *testing.T, series ...labels.Labels) *tsdb.DB {
 	t.Helper()
 	db, err := archive.OpenStore(t.TempDir(), 0)
 	if err != nil {
@@ -97,5 +98,25 @@ func TestStream(t *testing.T) {
 		if err != nil || n != c.want {
 			t.Errorf("from %d to %d: %d samples, %v", c.start, c.end, n, err)
 		}
+	}
+}
+
+// A run that was killed has scrapes of some targets after the last one of all.
+func TestScrapedPastTheLastBoundary(t *testing.T) {
+	up := func(instance string) labels.Labels { return labels.FromStrings("__name__", "up", "instance", instance) }
+	db := stored(t, up("a"), up("b"))
+	app := db.AppenderV2(t.Context())
+	if _, err := app.Append(0, up("a"), 0, 4000, 1, nil, nil, storage.AOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	a := archive.Over(db)
+	if _, last, err := a.Bounds(t.Context()); err != nil || last.UnixMilli() != 1000 {
+		t.Errorf("the last boundary is %v: %v", last, err)
+	}
+	if first, last, err := a.Scraped(t.Context()); err != nil || first.UnixMilli() != 1000 || last.UnixMilli() != 4000 {
+		t.Errorf("scraped from %v to %v: %v", first, last, err)
 	}
 }

@@ -150,16 +150,13 @@ func (s *session) plan() (err error) {
 	if err := s.digests(*sc); err != nil {
 		return err
 	}
-	if s.o.Width < leastWidth || s.o.Width > mostWidth {
-		return exitcode.Usagef("--width %v%%: from %v%% to %v%%", 100*s.o.Width, 100*leastWidth, 100*mostWidth)
-	}
-	if s.o.Most < leastTrials {
-		return exitcode.Usagef("--trials %d: at least %d", s.o.Most, leastTrials)
-	}
 	search := Default(s.value(k.From.Value), s.value(k.To.Value))
 	search.Width, search.Trials = s.o.Width, s.o.Most
 	if k.Unit() != scenario.PerSec {
 		search.Growth, search.Whole = stateGrowth, true
+	}
+	if err := search.checkEnd(); err != nil {
+		return exitcode.UsageError(err)
 	}
 	if s.search, err = New(search); err != nil {
 		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
@@ -224,6 +221,9 @@ func (s *session) resume() error {
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
+	}
+	if len(before.Trials) < len(s.before.Trials) {
+		s.before.Ended = time.Time{}
 	}
 	before.Ended, before.Notes, before.Width = time.Time{}, nil, s.c.Width
 	s.c = before

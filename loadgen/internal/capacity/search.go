@@ -39,10 +39,17 @@ func (o Options) Check() error {
 		return fmt.Errorf("a range from %v over %v to %v: over 0 and rising", o.Least, o.From, o.To)
 	case o.Growth < 1.05 || o.Growth > 10:
 		return fmt.Errorf("a growth of %v: from 1.05 to 10", o.Growth)
+	}
+	return o.checkEnd()
+}
+
+// checkEnd reports what is wrong with where a search ends, by its flags.
+func (o Options) checkEnd() error {
+	switch {
 	case !(o.Width >= leastWidth && o.Width <= mostWidth):
-		return fmt.Errorf("a width of %v: from %v to %v", o.Width, leastWidth, mostWidth)
+		return fmt.Errorf("--width %v%%: from %v%% to %v%%", 100*o.Width, 100*leastWidth, 100*mostWidth)
 	case o.Trials < leastTrials:
-		return fmt.Errorf("at least %d trials", leastTrials)
+		return fmt.Errorf("--trials %d: at least %d", o.Trials, leastTrials)
 	}
 	return nil
 }

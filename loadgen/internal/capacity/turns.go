@@ -76,7 +76,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 	c = conclude(c, [2]*Search{p.sides[0].search, p.sides[1].search})
 	for _, s := range c.Sides {
 		if s.ExitCode == exitcode.Environment {
-			c.ExitCode, c.Why = exitcode.Environment, s.Dir+": "+s.Answer
+			c.ExitCode, c.Why = exitcode.Environment, s.Dir+": the environment failed"
 		}
 	}
 	return c

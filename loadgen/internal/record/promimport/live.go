@@ -76,7 +76,7 @@ func (s *Source) Alerts(ctx context.Context) (names []string, err error) {
 	defer cancel()
 	rules, err := s.api.Rules(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.url, explain(err))
+		return nil, fmt.Errorf("%s: %w", s.url, explain(err, askTimeout))
 	}
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {

@@ -43,11 +43,11 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 }
 
 func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Matrix, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, rangeTimeout)
 	defer cancel()
 	value, _, err := s.api.QueryRange(ctx, expr, r)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explain(err, rangeTimeout)
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {

@@ -20,6 +20,8 @@ import (
 const (
 	// askTimeout of one query.
 	askTimeout = 30 * time.Second
+	// rangeTimeout of one query over a range; a Prometheus ends one after two minutes unless it is told otherwise.
+	rangeTimeout = 2*time.Minute + askTimeout
 	// lookBack is how far targets are looked for, and their intervals read off.
 	lookBack = 10 * time.Minute
 	// usualInterval is Prometheus' own default, for a target scraped once so far.
@@ -50,13 +52,13 @@ func (s *Source) Find(ctx context.Context) error {
 	asked := s.clock()
 	now, err := s.now(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.url, explain(err))
+		return fmt.Errorf("%s: %w", s.url, explain(err, askTimeout))
 	}
 	s.NameJobs(ctx)
 	s.ahead = now.UnixMilli() - asked.Add(s.clock().Sub(asked)/2).UnixMilli()
 	found, err := s.ups(ctx, now, lookBack)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.url, explain(err))
+		return fmt.Errorf("%s: %w", s.url, explain(err, askTimeout))
 	}
 	if err := current(found, now); err != nil {
 		return fmt.Errorf("%s: %w", s.url, err)
@@ -293,6 +295,11 @@ func (s *Source) NameJobs(ctx context.Context) {
 	}
 }
 
+// Scrapes reports whether a job of ours is there by its name.
+func (s *Source) Scrapes(ctx context.Context) bool {
+	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
+}
+
 // FoundNone is an error that lists the jobs that are there instead.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has none that fit"
@@ -304,9 +311,9 @@ func (s *Source) FoundNone(ctx context.Context) error {
 }
 
 // explain says in one line why a Prometheus did not answer.
-func explain(err error) error {
+func explain(err error, limit time.Duration) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", askTimeout)
+		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", limit)
 	}
 	return fmt.Errorf("%s (--prometheus takes the URL that Grafana's data source has)", oneLine(err))
 }
