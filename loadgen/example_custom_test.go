@@ -138,7 +138,7 @@ gates:
   - {name: answered, objective: request-errors, load: ping, max: 0}
 `, loadgen.Options{Loads: map[string]loadgen.Load{"ping": &pings{}}})
 	r := res.Measurements.Phases[0].Requests[0]
-	fmt.Println(r.Load, r.Verb, r.Succeeded == r.Offered)
+	fmt.Println(r.Load, r.Verb, r.Succeeded == r.Sent)
 	// Output:
 	// ping call true
 }

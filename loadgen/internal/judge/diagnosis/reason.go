@@ -25,6 +25,8 @@ type mechanism struct {
 	Unless, Without []string
 	// Exceeds lists signals whose change at any component must be smaller, where they deviate then.
 	Exceeds []string
+	// Least is the least change of its first evidence, where that is more than the signal's.
+	Least float64
 	// Crowded asks for a larger change while a signal deviates; nil: never.
 	Crowded *crowded
 	// Recorded lists signals without whose data it never fires.
@@ -191,7 +193,7 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.near())) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) || r.outlasts(e, f) {
+		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) || r.outlasts(e, f) {
 			return false
 		}
 	}
@@ -242,6 +244,9 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		}
 		evidence := []episode{first}
 		if !r.gather(&evidence, first, m.All) || r.deviates(m.Unless, first, true) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
+			continue
+		}
+		if first.change() < m.Least {
 			continue
 		}
 		if c := m.Crowded; c != nil && first.calm != nil && first.under < c.Times**first.calm && r.deviates([]string{c.Signal}, first, false) {
