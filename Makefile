@@ -121,7 +121,7 @@ test-realnode: container-runtime controlplane kubelet ## Test what runs in real 
 calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/pairs $(ARGS)
 
-diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (about 2.5 hours, resumable; ARGS=-help)
+diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (about 4 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/diagnosis $(ARGS)
 
 man: build ## Write the manual pages of both programs to bin/man
