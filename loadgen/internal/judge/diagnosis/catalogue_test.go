@@ -158,6 +158,9 @@ func required(m mechanism) string {
 	if names := slices.Concat(m.All, m.With); len(names) > 0 {
 		all = append(all, code(names, " and "))
 	}
+	if m.Share > 0 {
+		all = append(all, fmt.Sprintf("%s counts from %g times the change of %s on", code(slices.Concat(m.All, m.Unless), ", "), m.Share, code(m.Any, ", ")))
+	}
 	if len(m.Exceeds) > 0 {
 		all = append(all, "more than "+code(m.Exceeds, " or "))
 	}

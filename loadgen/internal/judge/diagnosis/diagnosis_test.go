@@ -107,6 +107,7 @@ func TestCauses(t *testing.T) {
 		"a webhook that fails is not slow besides":   {plane{{"webhook-open", "review", 0, 5, 20, 30}, webhook}, result.Diagnosed, "webhook-open of review"},
 		"webhooks one after another":                 {plane{{"webhook-open", "first", 0, 5, 20, 24}, {"webhook", "second", 0.002, 0.3, 26, 34}}, result.Diagnosed, "webhook-open of first; webhook-slow of second"},
 		"a webhook that fails beside a slow disk":    {plane{fsync, commit, {"webhook-rejects", "review", 0, 5, 24, 30}}, result.Diagnosed, "slow-disk of etcd-1; webhook-blocking of review"},
+		"commits that wait for the log's disk":       {plane{{"wal-fsync", "etcd-1", 0.0007, 0.0178, 20, 30}, {"backend-commit", "etcd-1", 0.0019, 0.0071, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
 		"busy neighbours make fsync slow":            {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"wal-fsync", "etcd-0", 0.00055, 0.0048, 20, 30}, {"backend-commit", "etcd-0", 0.00108, 0.0104, 20, 30}}, result.Diagnosed, "machine of loadgen"},
 		"a slow disk beside busy neighbours":         {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, fsync}, result.Diagnosed, "machine of loadgen; slow-wal-fsync of etcd-1"},
 		"nodes fall silent beside busy neighbours":   {plane{{"machine-others", "loadgen", 0.05, 1.4, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "machine of loadgen; nodes-silent of zone-0"},

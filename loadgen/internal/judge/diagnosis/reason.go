@@ -25,6 +25,8 @@ type mechanism struct {
 	Unless, Without []string
 	// Exceeds lists signals whose change at any component must be smaller, where they deviate then.
 	Exceeds []string
+	// Share is how large the change of a signal of All or Unless must be at least, as a share of that of the first evidence.
+	Share float64
 	// Least is the least change of its first evidence, where that is more than the signal's.
 	Least float64
 	// Crowded asks for a larger change while a signal deviates; nil: never.
@@ -243,7 +245,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 			continue
 		}
 		evidence := []episode{first}
-		if !r.gather(&evidence, first, m.All) || r.deviates(m.Unless, first, true) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
+		if !r.gather(&evidence, first, m) || r.prevented(m, first) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
 			continue
 		}
 		if first.change() < m.Least {
@@ -267,11 +269,11 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// gather adds the episodes of the signals at the component of first, and reports whether each has one.
-func (r reasoning) gather(evidence *[]episode, first episode, signals []string) bool {
-	for _, name := range signals {
+// gather adds the episodes of the mechanism's signals All at the component of first, and reports whether each has one.
+func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
+	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
-			return e.signal.Name == name && e.component == first.component && e.overlaps(first, r.near())
+			return e.signal.Name == name && e.component == first.component && e.overlaps(first, r.near()) && m.matters(e, first)
 		})
 		if at < 0 {
 			return false
@@ -279,6 +281,18 @@ func (r reasoning) gather(evidence *[]episode, first episode, signals []string) 
 		*evidence = append(*evidence, r.all[at])
 	}
 	return true
+}
+
+// prevented reports whether one of the mechanism's signals Unless deviates at the component of first.
+func (r reasoning) prevented(m *mechanism, first episode) bool {
+	return slices.ContainsFunc(r.all, func(e episode) bool {
+		return slices.Contains(m.Unless, e.signal.Name) && e.component == first.component && e.overlaps(first, r.near()) && m.matters(e, first)
+	})
+}
+
+// matters reports whether the change of an episode is large enough beside the first evidence.
+func (m *mechanism) matters(e, first episode) bool {
+	return m.Share == 0 || e.change() >= m.Share*first.change()
 }
 
 // deviates reports whether one of the signals deviates at the time, at the same component or at any.
