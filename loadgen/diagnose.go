@@ -216,8 +216,10 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	case !s.To.Before(s.From):
 	case first.IsZero() && toCome(to, now):
 		s.To = now
-	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour && isClock(from): // it is before the first scrape, and was taken for the day after
-		s.From = s.From.Add(-24 * time.Hour)
+	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour:
+		if _, isClock := clockOf(from); isClock { // it is before the first scrape, and was taken for the day after
+			s.From = s.From.Add(-24 * time.Hour)
+		}
 	}
 	if !s.To.After(s.From) {
 		return s, errors.New("it ends before it begins")
@@ -229,7 +231,7 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
-	if clock, err := time.Parse(time.TimeOnly, text); err == nil {
+	if clock, ok := clockOf(text); ok {
 		return atClock(clock, first, now), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && !first.IsZero() {
@@ -240,13 +242,14 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 
 // toCome reports whether a text is a time of day (UTC) that is still to come on the day of a moment.
 func toCome(text string, now time.Time) bool {
-	clock, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
-	return err == nil && onDay(clock, now).After(now)
+	clock, ok := clockOf(text)
+	return ok && onDay(clock, now).After(now)
 }
 
-func isClock(text string) bool {
-	_, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
-	return err == nil
+// clockOf reads a time of day.
+func clockOf(text string) (clock time.Time, ok bool) {
+	clock, err := time.Parse(time.TimeOnly, strings.TrimSpace(text))
+	return clock, err == nil
 }
 
 // onDay is the moment at which a clock (UTC) shows a time on the day of another moment.

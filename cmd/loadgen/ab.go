@@ -153,7 +153,7 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	})
 }
 
-// throwFlags adds the bounds past which the machine did something else beside a run, and does what is said then.
+// throwFlags adds the flags of the bounds on what else the machine did beside a run; does says what happens past one.
 func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
 	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more of the processors' time")
 	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more of the processors' time")

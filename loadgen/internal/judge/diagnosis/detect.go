@@ -63,7 +63,7 @@ type baseline struct {
 func baselineOf(points []archive.Point, calm result.Span) baseline {
 	var values []float64
 	for _, p := range points {
-		if !p.T.Before(calm.From) && !p.T.After(calm.To) && !math.IsNaN(p.V) && !math.IsInf(p.V, 0) {
+		if !p.T.Before(calm.From) && !p.T.After(calm.To) && finite(p.V) {
 			values = append(values, p.V)
 		}
 	}
@@ -90,7 +90,7 @@ func quantile(sorted []float64, q float64) float64 {
 // one.
 func (s *signal) deviates(v float64, b baseline, share float64) bool {
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !finite(v):
 		return false
 	case s.Level:
 		return v >= share**s.Over

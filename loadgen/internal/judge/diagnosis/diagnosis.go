@@ -175,7 +175,12 @@ type series struct {
 }
 
 // within reports whether there is data in a time.
-func (s series) within(t result.Span) bool { return baselineOf(s.points, t).known }
+func (s series) within(t result.Span) bool {
+	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) && !p.T.Before(t.From) && !p.T.After(t.To) })
+}
+
+// finite reports whether a value is data: a ratio of nothing is NaN or infinite.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // markNew marks what is of processes that were not scraped in the calm time.
 func markNew(all []series, calm result.Span) {
@@ -222,7 +227,7 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 // add appends a series, to that of the same component from index at on if there is one. A series without a finite value
 // has no data.
 func add(all []series, at int, one series) []series {
-	if !slices.ContainsFunc(one.points, func(p archive.Point) bool { return !math.IsNaN(p.V) && !math.IsInf(p.V, 0) }) {
+	if !slices.ContainsFunc(one.points, func(p archive.Point) bool { return finite(p.V) }) {
 		return all
 	}
 	for i := at; i < len(all); i++ {

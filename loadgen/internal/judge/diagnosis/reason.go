@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,9 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/stormglass/stormglass/controlplane/control"
-	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
-	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // mechanism is a way in which a control plane fails. The catalogue lists the deepest first.
@@ -25,7 +22,7 @@ type mechanism struct {
 	Unless, Without []string
 	// Exceeds lists signals whose change at any component must be smaller, where they deviate then.
 	Exceeds []string
-	// Share is how large the change of a signal of All or Unless must be at least, as a share of that of the first evidence.
+	// Share times the change of the first evidence is the least change at which a signal of All or Unless counts.
 	Share float64
 	// Least is the least change of its first evidence, where that is more than the signal's.
 	Least float64
@@ -273,7 +270,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
-			return e.signal.Name == name && e.component == first.component && e.overlaps(first, r.near()) && m.matters(e, first)
+			return e.signal.Name == name && r.beside(e, first, m)
 		})
 		if at < 0 {
 			return false
@@ -286,13 +283,13 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 // prevented reports whether one of the mechanism's signals Unless deviates at the component of first.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
-		return slices.Contains(m.Unless, e.signal.Name) && e.component == first.component && e.overlaps(first, r.near()) && m.matters(e, first)
+		return slices.Contains(m.Unless, e.signal.Name) && r.beside(e, first, m)
 	})
 }
 
-// matters reports whether the change of an episode is large enough beside the first evidence.
-func (m *mechanism) matters(e, first episode) bool {
-	return m.Share == 0 || e.change() >= m.Share*first.change()
+// beside reports whether an episode is at the component and the time of first, and large enough for the mechanism.
+func (r reasoning) beside(e, first episode, m *mechanism) bool {
+	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
 // deviates reports whether one of the signals deviates at the time, at the same component or at any.
@@ -459,48 +456,3 @@ func (r reasoning) calm(s *signal, f firing) bool {
 			return e.signal.Name == s.Name && !e.began.After(f.last.Add(r.near())) && !f.began.After(e.last.Add(r.near()))
 		})
 }
-
-// sentence says what moved, from when, and what stayed calm.
-func sentence(c result.Cause, evidence []episode) string {
-	var moved []string
-	byStrength := slices.SortedStableFunc(slices.Values(evidence), func(a, b episode) int { return cmp.Compare(b.strength, a.strength) })
-	for i, e := range byStrength {
-		if slices.ContainsFunc(byStrength[:i], func(o episode) bool { return o.signal == e.signal }) {
-			continue // the strongest of each signal
-		}
-		moved = append(moved, e.text())
-	}
-	var b strings.Builder
-	from := "from"
-	if slices.ContainsFunc(evidence, func(e episode) bool { return e.earlier && !e.began.After(c.Began) }) {
-		from = "from before"
-	}
-	fmt.Fprintf(&b, "%s: %s %s %s", strings.Join(c.Components, ", "), and(moved), from, c.Began.UTC().Format(time.TimeOnly))
-	if len(c.Calm) > 0 && byStrength[0].signal.Unit != unitEvent {
-		fmt.Fprintf(&b, "; %s calm", and(c.Calm))
-	}
-	return b.String()
-}
-
-// text is "WAL fsync 606 µs -> 26 ms".
-func (e episode) text() string {
-	switch {
-	case e.signal.Unit == unitEvent:
-		return e.signal.What
-	case e.calm != nil && e.signal.Over == nil:
-		return fmt.Sprintf("%s %s -> %s", e.signal.What, value(*e.calm, e.signal), value(e.under, e.signal))
-	}
-	return e.signal.What + " " + value(e.under, e.signal)
-}
-
-func and(words []string) string {
-	if len(words) == 1 {
-		return words[0]
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-// unitEvent is the unit of signals without a size.
-const unitEvent = "event"
-
-func value(v float64, s *signal) string { return chart.Format(scenario.Unit(s.Unit), v) }

@@ -14,7 +14,7 @@ const (
 	readWithin = 5 * time.Millisecond
 	// idleRead is the time between reads of connections on which no answer is due: a server may close one.
 	idleRead = time.Second
-	// goneWithin is how old the last read of a connection may be when a request is sent on it: since then the server may have closed it.
+	// goneWithin is the time after which a connection is read before a request is sent on it: the server may have closed it.
 	goneWithin = 50 * time.Millisecond
 	// Up to deferredRate and deferredConnections two answers rarely come on one connection between two reads. If they do, the first ends with
 	// the second, as the kernel tells the time of the last byte.

@@ -29,7 +29,7 @@ type stats struct {
 	outcomes   []outcomeCount
 }
 
-// outcomeCount is how many requests had an outcome. Outcomes are few: to look through them is cheaper than a map.
+// outcomeCount counts the requests with one outcome. There are few outcomes, so a list of them is cheaper than a map.
 type outcomeCount struct {
 	outcome load.Outcome
 	count   int64
