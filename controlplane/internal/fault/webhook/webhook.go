@@ -25,6 +25,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -87,7 +89,7 @@ var ErrUncertain = errors.New("the registration may come about all the same")
 // asks it. The configuration's user must be allowed to create and delete
 // Validating- and MutatingWebhookConfigurations, and to create ConfigMaps in the namespace
 // "default" (as a dry run; nothing is stored). If the context ends
-// before, all is undone, as far as that can be known (ErrUncertain).
+// before, or the API server cannot say for half a minute, all is undone, as far as that can be known (ErrUncertain).
 func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the probes come faster than the client's own limit
@@ -107,19 +109,47 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	w.address = listener.Addr().String()
 	w.server = serverOf(w.handler(), certificate)
 	go func() { w.served <- w.server.ServeTLS(listener, "", "") }()
-	err = w.register(ctx, bundle)
-	if refused(err) { // another's registration of that name stays
-		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop())
-	}
-	answered := err == nil
-	if answered {
-		err = w.awaitProbe(ctx, true)
-	}
-	if err != nil {
+	sent, answered, err := w.enter(ctx, bundle)
+	switch {
+	case err == nil:
+		return w, nil
+	case sent:
 		return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.giveUp(ctx, answered), w.stop())
 	}
-	return w, nil
+	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another's registration of that name stays
 }
+
+// enter registers the webhook and returns when the API server asks it. An API server that cannot say yet, as while etcd
+// elects a leader, is asked again for startWithin. sent tells that a registration may be there, answered that it is.
+func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	_ = wait.PollUntilContextCancel(ctx, startAgain, true, func(ctx context.Context) (bool, error) {
+		var failure error
+		if !answered {
+			if failure = w.register(ctx, bundle); refused(failure) && !sent {
+				err = failure
+				return false, err
+			}
+			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // the one that was not answered came about
+			sent = true
+		}
+		if answered {
+			failure = w.awaitProbe(ctx, true)
+		}
+		if err == nil || ctx.Err() == nil { // else the one before says more
+			err = failure
+		}
+		return failure == nil, nil
+	})
+	return sent, answered, err
+}
+
+// startWithin bounds how long Start asks an API server again that cannot say, startAgain is how often.
+const (
+	startWithin = 30 * time.Second
+	startAgain  = 250 * time.Millisecond
+)
 
 // giveUp removes the registration, even if the context has ended. answered tells that
 // it was there for certain: what is not found then does not come later.

@@ -26,6 +26,8 @@ type apiServer struct {
 	*httptest.Server
 	t    *testing.T
 	late int // number of probes before a change takes effect
+	// unanswered is what becomes of the first registration, which gets no answer: "lost" or "kept"; empty: it gets one.
+	unanswered string
 
 	mu         sync.Mutex
 	registered *admissionregistration.ValidatingWebhookConfiguration
@@ -50,7 +52,14 @@ func startAPIServer(t *testing.T, late int) *apiServer {
 			reply(w, http.StatusConflict, status(409, "AlreadyExists"))
 			return
 		}
-		s.change(object.(*admissionregistration.ValidatingWebhookConfiguration))
+		first := s.unanswered
+		if s.unanswered = ""; first != "lost" {
+			s.change(object.(*admissionregistration.ValidatingWebhookConfiguration))
+		}
+		if first != "" {
+			reply(w, http.StatusGatewayTimeout, status(504, "Timeout"))
+			return
+		}
 		reply(w, http.StatusCreated, s.registered)
 	})
 	mux.HandleFunc("DELETE "+registrations+"/{name}", func(w http.ResponseWriter, r *http.Request) {
@@ -238,23 +247,43 @@ func TestUnansweredRegistrationIsUncertain(t *testing.T) {
 		code      int // 0: the connection ends instead
 		uncertain bool
 	}{{0, true}, {http.StatusGatewayTimeout, true}, {http.StatusInternalServerError, true}, {http.StatusForbidden, false}, {http.StatusConflict, false}} {
-		removed := 0
+		asked, removed := 0, 0
+		ctx, giveUp := context.WithCancel(t.Context())
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch {
-			case r.Method == http.MethodDelete:
+			if r.Method == http.MethodDelete {
 				removed++
 				reply(w, http.StatusNotFound, status(404, "NotFound"))
-			case c.code == 0:
-				panic(http.ErrAbortHandler)
-			default:
-				reply(w, c.code, status(c.code, ""))
+				return
 			}
+			if asked++; asked == 2 {
+				giveUp()
+			}
+			if c.code == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			reply(w, c.code, status(c.code, ""))
 		}))
-		_, err := Start(t.Context(), &rest.Config{Host: server.URL}, Options{Name: "n", Resource: "pods", Fails: true})
-		if err == nil || errors.Is(err, ErrUncertain) != c.uncertain || removed > 0 != c.uncertain {
-			t.Errorf("%d: %d attempts to remove it, %v", c.code, removed, err)
+		_, err := Start(ctx, &rest.Config{Host: server.URL}, Options{Name: "n", Resource: "pods", Fails: true})
+		giveUp()
+		if err == nil || asked > 1 != c.uncertain || errors.Is(err, ErrUncertain) != c.uncertain || removed > 0 != c.uncertain {
+			t.Errorf("%d: registered %d times, %d attempts to remove it, %v", c.code, asked, removed, err)
 		}
 		server.Close()
+	}
+}
+
+// An API server that cannot write, as etcd elects a leader, is asked again; the write that it did not answer may have come about.
+func TestRegistrationIsTriedAgain(t *testing.T) {
+	for _, first := range []string{"lost", "kept"} {
+		api := startAPIServer(t, 0)
+		api.unanswered = first
+		w, err := Start(t.Context(), api.config(), Options{Name: "n", Resource: "pods", Fails: true})
+		if err != nil {
+			t.Fatalf("%s: %v", first, err)
+		}
+		if err := w.Close(t.Context()); err != nil || api.current() != nil {
+			t.Errorf("%s: %v, left: %v", first, err, api.current())
+		}
 	}
 }
 
