@@ -92,7 +92,7 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 			all = append(all, Claim{"the link from " + l.From + " to " + l.To, true})
 		}
 	}
-	return all
+	return append(all, Claim{"the plane as a whole", kind.Whole})
 }
 
 // Clash is the first part that cannot be had because of what others have; ok is

@@ -174,6 +174,8 @@ type FaultKind struct {
 	Part       func(Fault) string
 	// Links is true if it works on its components' links, each alone.
 	Links bool
+	// Whole is true if it needs the whole plane: no other fault may be in force.
+	Whole bool
 
 	// Silences is true if its components do not answer scrapes while it is in force.
 	Silences bool

@@ -239,7 +239,7 @@ the snapshot for each member and start everything again. It takes some seconds,
 in which nothing is served; what is written while the snapshot is unpacked is
 gone. controlplane etcd restore does the same with a snapshot of yours.`,
 			Example: `  controlplane fault etcd-restore`,
-			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Silences: true,
+			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Whole: true, Silences: true,
 		},
 		{
 			Name:  FaultUpgrade,

@@ -243,6 +243,19 @@ func TestQuota(t *testing.T) {
 	})
 }
 
+// A member that does not serve again, as one that is cut off from its peers, does not hold the fault for ever.
+func TestQuotaGivesUpAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.starting = time.Hour
+		began := time.Now()
+		_, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultQuota, Quota: 16 << 20})
+		if err == nil || !strings.Contains(err.Error(), "etcd-0 does not serve again") || time.Since(began) > 10*time.Minute {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
 // A member that was killed and could not be started again is started when the fault
 // is cleared once more, and no member keeps the small quota.
 func TestFailedQuotaCanBeCleared(t *testing.T) {

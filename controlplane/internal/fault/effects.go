@@ -42,7 +42,7 @@ func mechanisms() map[string]mechanism {
 		control.FaultRestart:        {begin: (*Manager).restart, undoWithin: undoLongWithin},
 		control.FaultDescriptors:    {machine: limitsAvailable, begin: (*Manager).limitDescriptors},
 		control.FaultDiskFull:       {machine: limitsAvailable, begin: (*Manager).fillDisk},
-		control.FaultWebhook:        {lacks: (*Manager).checkServed, begin: (*Manager).slowWebhook, last: true},
+		control.FaultWebhook:        {lacks: (*Manager).checkServed, begin: (*Manager).slowWebhook, undoWithin: undoLongWithin, last: true},
 		control.FaultService:        {begin: (*Manager).slowService},
 		control.FaultKeyRotation:    {begin: (*Manager).rotateKey},
 		control.FaultQuota:          {begin: (*Manager).lowerQuota, undoWithin: undoLongWithin, last: true},

@@ -34,6 +34,8 @@ type fakeHost struct {
 
 	lost func(error) // of the neighbour that was started last
 
+	lostWebhook bool // a registration of each webhook was not answered
+
 	version string                       // of the plane at first
 	unready func(component string) error // why it does not serve; nil: all do
 
@@ -298,6 +300,7 @@ func (w fakeWebhook) remove(_ context.Context, name string) (bool, error) {
 
 func (w fakeWebhook) Clear(context.Context) error { return w.host.did("webhook gone") }
 func (w fakeWebhook) Close(context.Context) error { return nil }
+func (w fakeWebhook) Lost() bool                  { return w.host.lostWebhook }
 
 // fixture is a manager of a fake host, closed at the test's end.
 func fixture(t *testing.T) (*Manager, *fakeHost) {

@@ -63,8 +63,11 @@ func (m *Manager) restartInTurn(ctx context.Context, members []string, flags con
 		if err := m.host.Start(ctx, name, flags); err != nil {
 			return err
 		}
-		if err := m.host.AwaitReady(ctx, name); err != nil {
-			return err
+		turn, cancel := context.WithTimeout(ctx, turnWithin)
+		err := m.host.AwaitReady(turn, name)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s does not serve again: %w", name, err)
 		}
 	}
 	return nil

@@ -21,8 +21,10 @@ func TestRestoreEndsWhenAllComponentsAreReady(t *testing.T) {
 			t.Errorf("begun: %+v", s)
 		}
 		var busy *BusyError
-		if _, err := m.Begin(t.Context(), slowOf("etcd-0", time.Second)); !errors.As(err, &busy) {
-			t.Errorf("a fault of a process that is being replaced: %v", err)
+		for _, f := range []control.Fault{slowOf("etcd-0", time.Second), {Kind: control.FaultPartition, Components: []string{"etcd-0"}}, {Kind: control.FaultWebhook, Resource: "pods", Fails: true}} {
+			if _, err := m.Begin(t.Context(), f); !errors.As(err, &busy) {
+				t.Errorf("%s while the plane is being replaced: %v", f.Kind, err)
+			}
 		}
 		time.Sleep(43 * time.Second)
 		synctest.Wait()

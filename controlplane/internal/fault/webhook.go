@@ -48,6 +48,7 @@ type webhooks interface {
 type registered interface {
 	Clear(context.Context) error
 	Close(context.Context) error
+	Lost() bool
 }
 
 // webhookName names a registration. It is a label's value too, which has 63
@@ -82,7 +83,12 @@ func (m *Manager) slowWebhook(ctx context.Context, id string, f control.Fault, _
 		}) != nil {
 			return failure
 		}
-		m.running.Go(func() { _ = hook.Close(m.life) }) // its registration is gone
+		m.running.Go(func() {
+			_ = hook.Close(m.life) // its registration is gone
+			if hook.Lost() {
+				m.removeLate(hooks, name)
+			}
+		})
 		return nil
 	}}, nil
 }

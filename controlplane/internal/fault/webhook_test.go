@@ -118,6 +118,22 @@ func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	})
 }
 
+// So may one that was not answered, and made again.
+func TestLostRegistrationIsRemovedAfterTheFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, h := fixture(t)
+		h.lostWebhook = true
+		begin(t, m, control.Fault{Kind: control.FaultWebhook, Resource: "pods", Fails: true, For: time.Second})
+		h.breaks("remove stormglass-fault-1-pods", errors.New("not found"))
+		time.Sleep(30 * time.Second)
+		h.breaks("remove stormglass-fault-1-pods", nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		lines := h.lines()
+		same(t, "what was done last", lines[len(lines)-1:], "31s remove stormglass-fault-1-pods")
+	})
+}
+
 // One that was refused does not come about: asking for its removal every two seconds
 // would only be load.
 func TestRefusedWebhookIsNotRemovedLater(t *testing.T) {

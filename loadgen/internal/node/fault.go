@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,7 +27,8 @@ type Fault struct {
 	//   - NodeScaleUp: the nodes that Start left for later register, Spec.RegisterRate per second; those that cannot are
 	//     logged
 	//   - NodeRecovery: the others end. What slow nodes had put off still comes late. Nodes that are down come back as
-	//     restarted kubelets: each registers again, reports Ready and looks for its pods; those that cannot are logged
+	//     restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods; those that are
+	//     refused are logged
 	Kind string `json:"kind"`
 	// Fraction is that of all nodes that are there, over 0; rounded to whole nodes, and no more than may be hit.
 	Fraction float64 `json:"fraction,omitempty"`
@@ -107,7 +109,7 @@ func (f *Fleet) recover() {
 		back.Add(1)
 		if !f.workers.run(func() {
 			defer back.Done()
-			if err := k.run(life); err != nil && !life.over() {
+			if err := k.run(life, math.MaxInt64); err != nil && !life.over() { // a kubelet that was Ready tries for ever
 				f.plan.Log("node %s did not recover: %v", k.name, err)
 			}
 		}) {

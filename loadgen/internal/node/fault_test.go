@@ -119,6 +119,32 @@ func TestRecoveryEndsAShutdown(t *testing.T) {
 	eventually(t, "the node is back", func() bool { l := f.Live(); return l.Ready == 1 && l.Failed == 0 })
 }
 
+// A node that comes back while the control plane is away registers when that is back, however late.
+func TestRecoveryOutlastsAnOutage(t *testing.T) {
+	clock := newFakeClock(time.Now())
+	s, f := started(t, func(c *Config) { c.clock = clock })
+	f.Fail(1)
+	begin := clock.Now()
+	s.locked(func() {
+		s.answer = func(w http.ResponseWriter, r request) bool {
+			if !strings.HasSuffix(r.path, "/nodes") || r.method != "POST" || clock.Since(begin) > 3*registerPatience {
+				return false
+			}
+			refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "not now")
+			return true
+		}
+	})
+	must(t, f.Recover())
+	eventually(t, "the node is back", func() bool {
+		clock.Step(time.Second)
+		l := f.Live()
+		return l.Ready == 1 && l.Failed == 0
+	})
+	if clock.Since(begin) < 3*registerPatience {
+		t.Errorf("back after %s", clock.Since(begin))
+	}
+}
+
 func TestSlowNodeWritesLate(t *testing.T) {
 	clock := newFakeClock(time.Now())
 	s, f := started(t, func(c *Config) { c.clock = clock })

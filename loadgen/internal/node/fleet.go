@@ -150,7 +150,7 @@ func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, err
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
 	for _, k := range kubelets {
 		pace.after(time.Duration(k.index-first)*gap, func() {
-			err := k.run(k.wake(f.ctx, 0))
+			err := k.run(k.wake(f.ctx, 0), registerPatience)
 			if err == nil {
 				f.registered.Add(1)
 			}

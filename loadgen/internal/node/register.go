@@ -27,8 +27,8 @@ const (
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers, and returns when the API server has acknowledged the node as Ready.
-func (k *kubelet) run(life *life) error {
+// run registers within its patience, and returns when the API server has acknowledged the node as Ready.
+func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
 	for failures := 1; ; failures++ {
@@ -39,13 +39,13 @@ func (k *kubelet) run(life *life) error {
 		if life.over() {
 			return life.ctx.Err()
 		}
-		patience := registerPatience
+		within := patience
 		if apierrors.IsTooManyRequests(err) {
-			patience = registerThrottled
+			within = max(within, registerThrottled)
 		}
 		// Of several API servers some may not know RBAC yet that others do.
 		refused := k.plan.restricted() && apierrors.IsForbidden(err)
-		if final(err) && !refused || life.clock.Since(began) > patience {
+		if final(err) && !refused || life.clock.Since(began) > within {
 			return fmt.Errorf("register node %s: %w", k.name, err)
 		}
 		if !life.wait(life.ctx, life.backoff(registerBackoff, registerBackoffMax, failures)) {

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,7 +48,11 @@ type one struct {
 
 // Act does an action on the objects that its target selects.
 func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
-	r, err := a.named(x.Target.Resource)
+	var r Resource
+	err := a.options.Retry(ctx, func() (err error) {
+		r, err = a.named(x.Target.Resource)
+		return err
+	})
 	if err != nil {
 		return Done{}, err
 	}
@@ -169,7 +174,15 @@ func (a *Objects) evict(r Resource) func(context.Context, one) error {
 		if err != nil {
 			return err
 		}
-		return a.rest.Post().AbsPath(r.Path(o.namespace, o.name, "eviction")).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+		var refused error
+		err = a.options.Retry(ctx, func() error {
+			err := a.rest.Post().AbsPath(r.Path(o.namespace, o.name, "eviction")).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+			if refused = nil; tooMany(err) {
+				refused, err = err, nil
+			}
+			return err
+		})
+		return cmp.Or(err, refused)
 	}
 }
 

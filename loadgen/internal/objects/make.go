@@ -85,7 +85,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 		if err != nil {
 			return err
 		}
-		r, err := ResourceOf(m.mapper, o)
+		r, err := m.resourceOf(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (m *making) defines(name string) bool {
 func (m *making) findPresent(ctx context.Context) error {
 	m.present = map[string]bool{}
 	for _, k := range m.all.Kinds() {
-		r, err := ResourceOf(m.mapper, scenario.Object{APIVersion: k.APIVersion, Kind: k.Kind})
+		r, err := m.resourceOf(ctx, scenario.Object{APIVersion: k.APIVersion, Kind: k.Kind})
 		if err != nil {
 			return err
 		}

@@ -104,6 +104,15 @@ func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	return Resource{found.Resource, o.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
+// resourceOf is ResourceOf with a control plane that may be away.
+func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource, err error) {
+	err = a.options.Retry(ctx, func() error {
+		r, err = ResourceOf(a.mapper, o)
+		return err
+	})
+	return r, err
+}
+
 // named finds a resource by its name, as "deployments.apps".
 func (a *Objects) named(name string) (Resource, error) {
 	gr := schema.ParseGroupResource(name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -135,10 +136,9 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 		s.beginOfNodes(ctx, waiting, p, f)
 		return
 	}
-	asked := f.Control(s.scenario.Seed)
-	begun, err := s.supervisor.Begin(ctx, asked)
+	begun, err := s.begin(ctx, waiting, f)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || waiting.Err() != nil {
 			s.miss(due, p, f)
 		} else {
 			s.fail(exitcode.Environmentf("phase %s: fault %s could not be begun: %w", p.Name, f.Kind, err))
@@ -149,6 +149,33 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open = append(s.open, begun.ID)
+}
+
+// askAgain is how often a fault is asked for that another one keeps from beginning.
+const askAgain = time.Second
+
+// begin asks for a fault, and again until waiting ends while another fault may be what it fails by: a webhook cannot be registered
+// while etcd elects a leader, nor a scheduler that has crashed be paused.
+func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
+	for told := false; ; told = true {
+		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
+		if err == nil || errors.As(err, new(*control.InvalidFault)) || !s.othersBreak() {
+			return begun, err
+		}
+		if !told {
+			s.step("fault, asked for again: %v", err)
+		}
+		if !apiclient.Pause(waiting, askAgain) {
+			return begun, err
+		}
+	}
+}
+
+// othersBreak reports whether a fault has begun in the phase, or ended so shortly before that the plane may not be back.
+func (s *schedule) othersBreak() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open) > 0 || !s.mended.IsZero() && time.Since(s.mended) < comeback
 }
 
 func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase, f *scenario.Fault) {
@@ -233,6 +260,9 @@ func (s *schedule) end(ctx context.Context) error {
 		})
 	}
 	clears.Wait()
+	if len(s.open) > 0 {
+		s.mended = time.Now()
+	}
 	for _, m := range s.missed {
 		if !interrupted { // that says enough
 			s.step("%s", m)

@@ -196,6 +196,35 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 	})
 }
 
+// What another fault keeps from beginning is asked for again, until its phase ends.
+func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
+	r := underway(t, parse(t, `phases:
+  - {name: p, for: 20s, faults: [{kind: kill, component: etcd-0, after: 1s, for: 2s}, {kind: webhook, resource: pods, fails: true, after: 2500ms}]}
+  - {name: q, for: 10s, faults: [{kind: pause, component: kube-scheduler-0, after: 1s}]}
+`))
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		s.refuse = map[string]error{control.FaultWebhook: errors.New("etcdserver: request timed out"), control.FaultPause: errors.New("it exited")}
+		r.phases.supervisor = s
+		time.AfterFunc(5*time.Second, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.refuse, control.FaultWebhook)
+		})
+		for i := range r.o.Scenario.Phases {
+			if _, err := r.phases.through(t.Context(), &r.o.Scenario.Phases[i], time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"1s begin kill", "5.5s begin webhook", "20s clear webhook"}; !slices.Equal(s.log, want) {
+			t.Errorf("%q, want %q", s.log, want)
+		}
+		if want := []string{"fault pause, due 1s after the start of phase q, never began: the phase ended before"}; !slices.Equal(r.phases.missed, want) {
+			t.Errorf("missed %q", r.phases.missed)
+		}
+	})
+}
+
 // What a plane cannot do is said at the line of the fault, before anything is
 // broken; a user's cluster is broken by nothing.
 func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {

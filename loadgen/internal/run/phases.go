@@ -48,6 +48,7 @@ type phases struct {
 
 	stamps []result.Phase // of the phases that have ended
 	missed []string       // faults that never began
+	mended time.Time      // when the last faults of an earlier phase were undone
 
 	mu      sync.Mutex
 	tainted []string       // nodes that are out of service

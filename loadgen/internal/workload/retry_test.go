@@ -27,7 +27,8 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 		want     string
 	}{
 		"it comes back": {[]answer{refuse(503), refuse(500), refuse(504)}, time.Minute, 4, ""},
-		"it says no":    {[]answer{refuse(403)}, time.Minute, 1, "not now"},
+		"it says no":    {[]answer{refuse(422)}, time.Minute, 1, "not now"},
+		"no RBAC yet":   {[]answer{refuse(401), refuse(403)}, time.Minute, 3, ""},
 		"no fault":      {[]answer{refuse(503)}, 0, 1, "not now"},
 	} {
 		s := newStub(t)

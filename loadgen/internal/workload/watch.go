@@ -140,16 +140,30 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
+// unsettledFor is how long an API server that has just started may refuse what it will allow: it does not know RBAC yet.
+const unsettledFor = 15 * time.Second
+
+// Retry repeats ask, which must be idempotent, while the error may go away by itself and the workload's patience lasts.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
-	deadline := time.Now().Add(w.options.Patience)
+	began := time.Now()
 	for failures := 1; ; failures++ {
 		err := ask()
-		if err == nil || !transient(err) || !time.Now().Before(deadline) || ctx.Err() != nil {
+		if err == nil || time.Since(began) >= w.patience(err) || ctx.Err() != nil {
 			return err
 		}
 		apiclient.Pause(ctx, w.backoff().Wait(failures, 0))
 	}
+}
+
+// patience is how long an error may be one that goes away by itself.
+func (w *Workload) patience(err error) time.Duration {
+	switch {
+	case transient(err):
+		return w.options.Patience
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		return min(w.options.Patience, unsettledFor)
+	}
+	return 0
 }
 
 // transient reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.

@@ -65,6 +65,7 @@ type Webhook struct {
 	client  kubernetes.Interface
 	server  *http.Server
 	address string
+	lost    bool
 
 	served   chan error
 	probed   chan struct{} // gets a value when a probe was reviewed
@@ -131,6 +132,7 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 				err = failure
 				return false, err
 			}
+			w.lost = sent && failure == nil
 			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // the one that was not answered came about
 			sent = true
 		}
@@ -172,6 +174,9 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 		random: rand.New(rand.NewPCG(uint64(o.Seed), 0)),
 	}
 }
+
+// Lost reports whether a registration before the one in force was not answered: once that is gone, it may come about.
+func (w *Webhook) Lost() bool { return w.lost }
 
 // Address is where it listens: "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }

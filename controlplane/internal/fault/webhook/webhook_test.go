@@ -281,6 +281,9 @@ func TestRegistrationIsTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", first, err)
 		}
+		if w.Lost() != (first == "lost") {
+			t.Errorf("%s: lost %v", first, w.Lost())
+		}
 		if err := w.Close(t.Context()); err != nil || api.current() != nil {
 			t.Errorf("%s: %v, left: %v", first, err, api.current())
 		}

@@ -130,17 +130,27 @@ func (l *Load) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin lists the registers once: the version to watch from.
+// beginWithin bounds how long a control plane may take to come back from a fault of an earlier phase.
+const beginWithin = time.Minute
+
+// begin lists the registers, again if need be: the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
 	conn := connection{to: l.to}
 	defer conn.close()
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	version, err := l.list(ctx, &conn, l.reader(), false)
-	if err != nil {
-		return 0, fmt.Errorf("load %s: list the registers to watch from: %w", l.config.Name, err)
+	once := func() (uint64, error) {
+		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		return l.list(ctx, &conn, l.reader(), false)
 	}
-	return version, nil
+	for began := time.Now(); ; {
+		version, err := once()
+		if err == nil {
+			return version, nil
+		}
+		if time.Since(began) > beginWithin || !apiclient.Pause(ctx, retryAfter) {
+			return 0, fmt.Errorf("load %s: list the registers to watch from: %w", l.config.Name, err)
+		}
+	}
 }
 
 // reader is the client number of the load itself, after clients and watchers.

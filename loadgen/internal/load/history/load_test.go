@@ -125,6 +125,27 @@ func TestWatchesComeBack(t *testing.T) {
 	}
 }
 
+// A load waits for a control plane that comes back from a fault of an earlier phase.
+func TestBeginOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
+		must(t, err)
+		defer s.Close()
+		l, err := New(load.Target{Config: s.Config(), Namespace: "storm"}, Config{Name: "history"})
+		must(t, err)
+		must(t, l.Prepare(t.Context()))
+		s.SetPolicy(stubapi.Always(stubapi.Answer{Status: 503}))
+		time.AfterFunc(10*time.Second, func() { s.SetPolicy(stubapi.Fixed(time.Millisecond)) })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		must(t, l.Run(ctx))
+		must(t, l.Finish(t.Context(), t.Logf))
+		if r := l.Results(); r.Resumes+r.Relists > 0 || r.ViolationCount > 0 || len(r.Unjudged) > 0 {
+			t.Errorf("%+v, unjudged %q", r.Violations, r.Unjudged)
+		}
+	})
+}
+
 // A plane that does not come back cannot be judged, and says so.
 func TestNoEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

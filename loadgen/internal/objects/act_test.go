@@ -1,0 +1,84 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A control plane that is away for a moment is asked again; a PodDisruptionBudget that refuses is not.
+func TestEvictionsOutlastAnElection(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]int{}
+	reply := func(w http.ResponseWriter, code int, body any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(body)
+	}
+	status := func(w http.ResponseWriter, code int32) {
+		reply(w, int(code), &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: code, Message: "not now"})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path]++
+		first := asked[r.URL.Path] == 1
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/api":
+			if first {
+				status(w, http.StatusServiceUnavailable)
+				return
+			}
+			reply(w, http.StatusOK, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		case "/apis":
+			reply(w, http.StatusOK, &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}})
+		case "/api/v1":
+			reply(w, http.StatusOK, &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList"}, GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true}}})
+		case "/api/v1/namespaces/ns/pods":
+			pod := func(name string) metav1.PartialObjectMetadata {
+				return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
+			}
+			reply(w, http.StatusOK, &metav1.PartialObjectMetadataList{
+				TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}, Items: []metav1.PartialObjectMetadata{pod("held"), pod("web")},
+			})
+		case "/api/v1/namespaces/ns/pods/held/eviction":
+			status(w, http.StatusTooManyRequests)
+		case "/api/v1/namespaces/ns/pods/web/eviction":
+			if first {
+				status(w, http.StatusInternalServerError)
+				return
+			}
+			reply(w, http.StatusCreated, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Success"})
+		default:
+			status(w, http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	a, err := New(&rest.Config{Host: server.URL}, Options{Namespaces: []string{"ns"}, Retry: func(_ context.Context, ask func() error) (err error) {
+		for range 3 {
+			if err = ask(); err == nil || apierrors.IsNotFound(err) {
+				break
+			}
+		}
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := a.Act(t.Context(), scenario.Action{Kind: "evict", Target: scenario.Selection{Resource: "pods"}})
+	if want := (Done{Selected: 2, Objects: 1, Refused: 1}); err != nil || done != want {
+		t.Errorf("%+v, %v, want %+v", done, err, want)
+	}
+	if n := asked["/api/v1/namespaces/ns/pods/held/eviction"]; n != 1 {
+		t.Errorf("the refused eviction was asked for %d times", n)
+	}
+}
