@@ -147,7 +147,8 @@ type CapacityComparison struct {
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // it could not be told
 	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told, 4
-	// Low, Median, High: B's capacity over A's, with a 90% interval; 0 where it could not be told
+	// Low, Median, High: B's capacity over A's, with a 90% interval, or less where B is unconfirmed, or more where A is; 0 where
+	// it could not be told
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"`
 	High   float64 `json:"high"`

@@ -40,17 +40,20 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 // conclude fills in the differences, the answer and its interval.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
-	for _, s := range c.Sides {
-		if s.Answer != string(Found) {
+	low, median, high := ratio(of[0], of[1])
+	// A capacity that was not confirmed lies lower, if not in its interval: of the lower side that changes nothing.
+	tells := [2]bool{low > 1, high < 1}
+	for i, s := range c.Sides {
+		if s.Answer != string(Found) && !(s.Answer == string(Unconfirmed) && tells[i]) {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
 			return c
 		}
 	}
-	c.Low, c.Median, c.High = ratio(of[0], of[1])
+	c.Low, c.Median, c.High = low, median, high
 	switch {
-	case c.High < 1:
+	case high < 1:
 		c.Answer, c.ExitCode = "B is lower", exitcode.Fail
-	case c.Low > 1:
+	case low > 1:
 		c.Answer = "B is higher"
 	default:
 		c.Answer = "no difference seen"

@@ -34,13 +34,19 @@ func TestCompare(t *testing.T) {
 		"half of it":     {plane{capacity: 350, spread: 0.03}, "B is lower", exitcode.Fail},
 		"a third more":   {plane{capacity: 930, spread: 0.03}, "B is higher", exitcode.Pass},
 		"over the range": {plane{capacity: 1e9}, "could not tell", exitcode.NoData},
+		// Neither is confirmed: a plane that gets weaker is lower all the same, one that seemed higher may not be.
+		"half of it, and less": {plane{capacity: 350, spread: 0.03, weakerAfter: 13}, "B is lower", exitcode.Fail},
+		"twice of it, or less": {plane{capacity: 1400, spread: 0.03, weakerAfter: 13}, "could not tell", exitcode.NoData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Compare([2]string{a, searched(t, c.b, "nodes.count=3")})
 			if err != nil || got.Answer != c.answer || got.ExitCode != c.code {
 				t.Fatalf("%s, exit %d, %s: %v", got.Answer, got.ExitCode, got.Why, err)
 			}
-			if truth := c.b.capacity / 700; got.Why == "" && (got.Low > truth || truth > got.High) {
+			if unconfirmed := got.Sides[1].Answer == string(Unconfirmed); unconfirmed != (c.b.weakerAfter > 0) {
+				t.Errorf("B's search: %s", got.Sides[1].Answer)
+			}
+			if truth := c.b.capacity / 700; got.Why == "" && c.b.weakerAfter == 0 && (got.Low > truth || truth > got.High) {
 				t.Errorf("B holds %v to %v of A's, and really %v", got.Low, got.High, truth)
 			}
 			if d := got.Differences; len(d) != 1 || d[0].Name != "settings" || d[0].B != "nodes.count=3" {

@@ -35,6 +35,7 @@ func (q quiet) Live(_ run.Snapshot) {}
 type plane struct {
 	capacity, spread float64
 	saturatedFrom    float64
+	weakerAfter      int // trials; then it has 80% of its capacity; 0: never
 	fails            func(trial int) error
 	rng              *rand.Rand
 	loads            []float64
@@ -51,11 +52,15 @@ func (p *plane) trial(_ context.Context, o run.Options) (result.Result, error) {
 	if err := os.MkdirAll(o.Out, 0o700); err != nil {
 		return result.Result{}, err
 	}
+	capacity := p.capacity
+	if p.weakerAfter > 0 && len(p.loads) > p.weakerAfter {
+		capacity *= 0.8
+	}
 	r := result.Result{Verdict: result.Pass, Gates: []result.Gate{{Name: "latency", Verdict: result.Pass}}}
 	switch {
 	case p.saturatedFrom > 0 && load >= p.saturatedFrom:
 		r.Verdict, r.Measurements.Generator.Saturated = result.NoData, []string{"generator saturated: it was late"}
-	case load > p.capacity*math.Exp(p.spread*p.rng.NormFloat64()):
+	case load > capacity*math.Exp(p.spread*p.rng.NormFloat64()):
 		r.Verdict, r.Gates[0].Verdict = result.Fail, result.Fail
 	}
 	return r, nil

@@ -172,6 +172,11 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	}
 	answer := strings.ToUpper(c.Answer)
 	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
+	for i, s := range c.Sides {
+		if c.Why == "" && s.Answer == "unconfirmed" {
+			t.wrapped("", fmt.Sprintf("%c's capacity was not confirmed, and may be lower yet", 'A'+i))
+		}
+	}
 	if c.Why == "" && !c.InTurns {
 		t.wrapped("", "one search after the other: what changed on the machine in between is in it (--b searches in turns)")
 	}
