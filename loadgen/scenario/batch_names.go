@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared is how many replicas, and how many iterations, have the names of their objects compared.
+// mostCompared bounds the replicas, and the iterations, whose object names are checked for duplicates.
 const mostCompared = 50
 
 // checkBatch expands a batch and refuses equal names in it. It is for validation: a run expands its batches several times.

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// RefusedBudget bounds retries of requests that are answered 401 or 403: an API server that has just started answers so
+// until it has read its RBAC rules.
+const RefusedBudget = 15 * time.Second
+
 // Backoff is a wait that is doubled with each failure in a row.
 type Backoff struct {
 	First, Most time.Duration

@@ -65,9 +65,6 @@ const (
 	// CleanupBudget bounds a cleanup: API servers restart within a minute, and namespaces
 	// end at their controller's pace.
 	CleanupBudget = 5 * time.Minute
-	// refusedBudget bounds it when all that fails is refused for want of rights, as an API
-	// server does that has just started and not yet read its rules.
-	refusedBudget = 15 * time.Second
 	// namespaceWait bounds the wait for namespaces in one attempt: the rest is removed also
 	// if one hangs.
 	namespaceWait = time.Minute
@@ -171,7 +168,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 			last = err
 		}
 		after := time.Since(began)
-		if ctx.Err() != nil || onlyRefused(last) && after >= refusedBudget {
+		if ctx.Err() != nil || onlyRefused(last) && after >= apiclient.RefusedBudget {
 			return fmt.Errorf("%w (tried for %s)", last, after.Round(time.Second))
 		}
 		if time.Since(told) >= tellEvery {

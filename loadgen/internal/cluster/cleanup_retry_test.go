@@ -22,6 +22,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -96,8 +97,8 @@ func TestCleanupGivesUp(t *testing.T) {
 		within  time.Duration
 	}{
 		"refused for ever":    {refused(), 0, "connection refused (is the cluster up, is the address right?) (tried for 5m0s)", CleanupBudget, CleanupBudget},
-		"no rights":           {forbidden, 0, "list namespaces: namespaces is forbidden", refusedBudget, refusedBudget + retryMax},
-		"credentials refused": {apierrors.NewUnauthorized("expired"), 0, "the cluster does not accept the credentials: list namespaces: expired (have they expired?) (tried for 15s)", refusedBudget, refusedBudget + retryMax},
+		"no rights":           {forbidden, 0, "list namespaces: namespaces is forbidden", apiclient.RefusedBudget, apiclient.RefusedBudget + retryMax},
+		"credentials refused": {apierrors.NewUnauthorized("expired"), 0, "the cluster does not accept the credentials: list namespaces: expired (have they expired?) (tried for 15s)", apiclient.RefusedBudget, apiclient.RefusedBudget + retryMax},
 		"a signal":            {refused(), 7 * time.Second, "connection refused (is the cluster up, is the address right?) (tried for 7s)", 7 * time.Second, 7 * time.Second},
 		"it never hears back": {os.ErrDeadlineExceeded, 0, "the cluster does not answer within 30s", CleanupBudget, CleanupBudget},
 	} {

@@ -151,7 +151,7 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 	s.open = append(s.open, begun.ID)
 }
 
-// askAgain is how often a fault is asked for that another one keeps from beginning.
+// askAgain is the interval between attempts to begin a fault.
 const askAgain = time.Second
 
 // begin asks for a fault, and again until waiting ends while another fault may be what it fails by: a webhook cannot be registered

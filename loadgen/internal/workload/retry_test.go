@@ -30,6 +30,7 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 		"it says no":    {[]answer{refuse(422)}, time.Minute, 1, "not now"},
 		"no RBAC yet":   {[]answer{refuse(401), refuse(403)}, time.Minute, 3, ""},
 		"no fault":      {[]answer{refuse(503)}, 0, 1, "not now"},
+		"no rights":     {[]answer{refuse(403)}, 0, 1, "not now"},
 	} {
 		s := newStub(t)
 		s.patched, s.trouble = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 1}}}, c.trouble

@@ -140,9 +140,6 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// unsettledFor is how long an API server that has just started may refuse what it will allow: it does not know RBAC yet.
-const unsettledFor = 15 * time.Second
-
 // Retry repeats ask, which must be idempotent, while the error may go away by itself and the workload's patience lasts.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
@@ -155,13 +152,13 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience is how long an error may be one that goes away by itself.
+// patience is how long requests that fail with err are retried; 0: not at all.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):
 		return w.options.Patience
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		return min(w.options.Patience, unsettledFor)
+		return min(w.options.Patience, apiclient.RefusedBudget)
 	}
 	return 0
 }

@@ -159,7 +159,7 @@ func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
 	found, err := w.unregister(undo)
-	if err != nil || !found && !answered {
+	if err != nil || w.lost || !found && !answered {
 		err = errors.Join(err, ErrUncertain)
 	}
 	return err

@@ -26,7 +26,7 @@ type apiServer struct {
 	*httptest.Server
 	t    *testing.T
 	late int // number of probes before a change takes effect
-	// unanswered is what becomes of the first registration, which gets no answer: "lost" or "kept"; empty: it gets one.
+	// unanswered makes the first registration fail with 504: "kept" stores it all the same, "lost" does not; empty: it succeeds.
 	unanswered string
 
 	mu         sync.Mutex
@@ -235,6 +235,20 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 		t.Errorf("%v", err)
 	} else if errors.Is(err, ErrUncertain) {
 		t.Errorf("it was there and was removed: %v", err)
+	}
+	if api.current() != nil {
+		t.Error("a registration that failed is there")
+	}
+}
+
+// A registration that was lost may come about after the one that followed it was removed.
+func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
+	api := startAPIServer(t, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	api.unanswered, api.deaf = "lost", cancel
+	if _, err := Start(ctx, api.config(), Options{Name: "n", Resource: "pods", Fails: true}); !errors.Is(err, ErrUncertain) {
+		t.Errorf("%v", err)
 	}
 	if api.current() != nil {
 		t.Error("a registration that failed is there")
