@@ -190,13 +190,17 @@ func TestActionRuns(t *testing.T) {
 	loadgen := buildLoadgen(t)
 	for code, verdict := range []string{"pass", "fail", "usage", "undecided", "environment"} {
 		for _, against := range []string{"", "baselines/main"} {
+			report := "report.html"
+			if against != "" {
+				report = "ab.html"
+			}
 			r := newRunner(t)
-			r.write("loadgen", "#!/bin/sh\nprintf '%s\\n' \"$@\" >args\nmkdir -p 'my run' && touch 'my run/report.html'\nexit "+fmt.Sprint(code)+"\n")
+			r.write("loadgen", "#!/bin/sh\nprintf '%s\\n' \"$@\" >args\nmkdir -p 'my run' && touch 'my run/"+report+"'\nexit "+fmt.Sprint(code)+"\n")
 			got, said := r.step("run.sh", "SCENARIO=rollout-demo", "AGAINST="+against, "OUT=my run", "ARGS=--set=nodes.count=10\r\n\n--set=description=two words; $(false)\n")
 			if got != code {
 				t.Errorf("exit %d, want %d\n%s", got, code, said)
 			}
-			want := fmt.Sprintf("verdict=%s\nexit-code=%d\nreport=my run/report.html\nrun=my run\n", verdict, code)
+			want := fmt.Sprintf("verdict=%s\nexit-code=%d\nreport=my run/%s\nrun=my run\n", verdict, code, report)
 			if r.file("output") != want {
 				t.Errorf("outputs:\n%swant:\n%s", r.file("output"), want)
 			}

@@ -38,8 +38,8 @@ type ABOptions struct {
 func DefaultPlan() result.Plan { return paired.Default() }
 
 // NewABSide reads what a side is, from specs as --a takes them, and its scenario by read.
-func NewABSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error), step func(string)) (ABSide, error) {
-	return ab.NewSide(ctx, flag, specs, sets, read, step)
+func NewABSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (ABSide, error) {
+	return ab.NewSide(ctx, flag, specs, sets, read)
 }
 
 // AB runs pairs of A and B until they tell whether B is worse, and returns the comparison and its directory. An error

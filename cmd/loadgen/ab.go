@@ -60,7 +60,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
   loadgen ab ci-gate --b WatchList=false
   loadgen ab ci-gate --b controlPlane.controllerManager.qps=18 --figure rollout-time
   loadgen ab ci-gate --b new/controlplane --summary "$GITHUB_STEP_SUMMARY"
-  loadgen ab ci-gate --resume runs/20261123-101500-ci-gate-ab`,
+  loadgen ab ci-gate --b WatchList=false --resume runs/20261123-101500-ci-gate-ab`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,10 +83,10 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 			}
 			ui := newTUI(cmd)
 			read := func(sets []string) (*scenario.Scenario, error) { return readWithHooks(cmd, args[0], sets, !noHooks) }
-			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read, ui.Step); err != nil {
+			if o.A, err = loadgen.NewABSide(ctx, "--a", a, o.Overrides, read); err != nil {
 				return err
 			}
-			if o.B, err = loadgen.NewABSide(ctx, "--b", b, o.Overrides, read, ui.Step); err != nil {
+			if o.B, err = loadgen.NewABSide(ctx, "--b", b, o.Overrides, read); err != nil {
 				return err
 			}
 			o.Progress, o.Hurry = ui, signals.second()

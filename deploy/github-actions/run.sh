@@ -29,6 +29,7 @@ case $code in
 *) verdict=environment ;;
 esac
 report=$OUT/report.html
+[[ -n $AGAINST ]] && report=$OUT/ab.html
 [[ -e $report ]] || report=
 {
   echo "verdict=$verdict"

@@ -33,6 +33,7 @@ type AB struct {
 	Started  time.Time `json:"started"`
 	Ended    time.Time `json:"ended,omitzero"` // zero: it did not come to its end
 	Seed     int64     `json:"seed"`           // of the order of the pairs
+	Host     Host      `json:"host,omitzero"`  // on which the pairs ran
 	A        Side      `json:"a"`
 	B        Side      `json:"b"`
 	Plan     Plan      `json:"plan"`
@@ -133,11 +134,13 @@ type Member struct {
 	Dir     string             `json:"dir"`              // in the comparison's directory
 	Verdict Verdict            `json:"verdict"`          // of the run
 	Values  map[string]float64 `json:"values,omitempty"` // figures by name; those without data are not in it
-	// AtLeast: figures whose value is a lower bound: what they measure had not ended
+	// AtLeast: figures whose value is a lower bound: what they measure had not ended, or a phase had no data
 	AtLeast []string `json:"atLeast,omitempty"`
 	Unfit   []string `json:"unfit,omitempty"` // bounds that the generator passed
-	Seconds float64  `json:"seconds"`         // of its phases
-	CPUs    int      `json:"cpus"`            // of the machine
+	// Ungated: the scenario has no gates, for which alone the run did not pass
+	Ungated bool     `json:"ungated,omitempty"`
+	Seconds float64  `json:"seconds"` // of its phases
+	CPUs    int      `json:"cpus"`    // of the machine
 	Machine *Machine `json:"machine,omitempty"`
 	// Versions of the programs that took part
 	Versions Versions `json:"versions"`

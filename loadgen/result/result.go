@@ -106,6 +106,21 @@ type Run struct {
 	Digest string            `json:"digest,omitempty"` // SHA-256 of run.json itself, with zeros in its place
 }
 
+// CutShort says what ended a run before its time; empty: nothing did.
+func (r Run) CutShort() string {
+	switch {
+	case r.Interrupted:
+		return "it was interrupted"
+	case r.Aborted != "":
+		return "it was ended early by " + r.Aborted
+	case r.Failure != "":
+		return "its environment failed"
+	case len(r.LostWorkers) > 0:
+		return "a worker was lost"
+	}
+	return ""
+}
+
 // Versions of the programs that took part.
 type Versions struct {
 	Stormglass string `json:"stormglass"`
@@ -165,7 +180,7 @@ type Gate struct {
 	Value     *float64 `json:"value"`          // null: no data
 	// Withheld: a value not judged: the generator was saturated, or its own delay decides
 	Withheld *float64 `json:"withheld,omitempty"`
-	// AtLeast: Value is a least one: the awaited state was not observed
+	// AtLeast: Value is a least one: the awaited state was not observed, or of a figure a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`
 	Bound   float64 `json:"bound"`
 	// BrokenIn: phases whose value broke the bound; empty where it is of no single phase

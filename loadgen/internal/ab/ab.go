@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -65,9 +64,16 @@ type session struct {
 	before []recorded // A's runs of a baseline
 	dir    string
 	made   []string // directories that were made for it
+	// release unlocks dir; nil: it is not locked.
+	release func()
 }
 
 func (s session) run(ctx context.Context) (result.AB, string, error) {
+	defer func() {
+		if s.release != nil {
+			s.release()
+		}
+	}()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
@@ -77,7 +83,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
 		if err != nil && ctx.Err() == nil && s.hasRuns() {
-			return s.c, "", err // its logs are named in the error
+			return s.c, "", fmt.Errorf("%w; %s", err, compare.GoOn(s.dir, "")) // its logs are named in the error
 		}
 		left := s.remove()
 		if err == nil || ctx.Err() != nil {
@@ -88,11 +94,14 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	if err == nil && ctx.Err() == nil {
 		s.c.Ended = time.Now().UTC()
 	}
+	if why := unseen(s.c.Pairs); why != "" {
+		s.c.Notes = append(s.c.Notes, why)
+	}
 	switch {
 	case ctx.Err() != nil:
-		s.c.Notes = append(s.c.Notes, "interrupted; "+s.goOn())
+		s.c.Notes = append(s.c.Notes, "interrupted; "+compare.GoOn(s.dir, ""))
 	case err != nil:
-		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+s.goOn())
+		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+compare.GoOn(s.dir, ""))
 		if s.c.Answer != result.Regressed {
 			s.c.ExitCode = exitcode.Of(err)
 		}
@@ -118,24 +127,35 @@ func (s *session) hasRuns() bool {
 	return false
 }
 
-// goOn says how to resume.
-func (s *session) goOn() string {
-	return "the same command with `--resume " + shell.Quote(s.dir) + "` in place of --out goes on with it"
-}
-
 // open makes the comparison and its directory, or reads those that are to be resumed.
 func (s *session) open(ctx context.Context) (err error) {
+	if s.o.Resume != "" {
+		if s.release, err = run.Claim(s.o.Resume); err != nil {
+			return err
+		}
+	}
 	if err := s.plan(); err != nil {
 		return err
 	}
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	if s.o.Resume == "" {
-		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario+"-ab", s.c.Started)
+	if s.o.Resume != "" {
+		if err := s.resume(); err != nil {
+			return err
+		}
+		return s.builds(ctx)
+	}
+	if s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario+"-ab", s.c.Started); err != nil {
 		return err
 	}
-	return s.resume()
+	if s.release, err = run.Claim(s.dir); err == nil {
+		err = s.builds(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, s.remove())
+	}
+	return nil
 }
 
 // plan checks the plan and both sides, and makes the comparison without pairs.
@@ -170,15 +190,40 @@ func (s *session) plan() (err error) {
 		if side.into.Digest, err = compare.ScenarioDigest(*side.of.Scenario); err != nil {
 			return err
 		}
-		if side.into.Build, err = compare.BuildDigest(cmp.Or(side.of.ControlPlane, s.o.ControlPlane)); err != nil {
-			return err
-		}
 	}
 	if err := s.baseline(); err != nil {
 		return err
 	}
 	judgePairs(&s.c)
 	return nil
+}
+
+// builds builds the sides that are revisions, and takes down which binary each side runs: of a comparison that is resumed the one of
+// its first pairs.
+func (s *session) builds(ctx context.Context) error {
+	for _, side := range []struct {
+		name string
+		of   *Side
+		into *result.Side
+	}{{"A", &s.o.A, &s.c.A}, {"B", &s.o.B, &s.c.B}} {
+		if err := side.of.Build(ctx, s.o.Progress.Step); err != nil {
+			return err
+		}
+		digest, err := s.build(*side.of)
+		if err != nil {
+			return err
+		}
+		if s.o.Resume != "" && digest != side.into.Build {
+			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir, side.name)
+		}
+		side.into.Build = digest
+	}
+	return nil
+}
+
+// build is the digest of the binary that a side runs.
+func (s *session) build(of Side) (string, error) {
+	return compare.BuildDigest(cmp.Or(of.ControlPlane, s.o.ControlPlane))
 }
 
 // baseline reads A's runs where they were recorded before. B's are no pairs with them.
@@ -284,9 +329,14 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 		p.Order = "B"
 	}
 	for i, name := range p.Order {
-		side, member := s.o.A, &p.A
+		side, member, build := s.o.A, &p.A, s.c.A.Build
 		if name == 'B' {
-			side, member = s.o.B, &p.B
+			side, member, build = s.o.B, &p.B, s.c.B.Build
+		}
+		if now, err := s.build(side); err != nil {
+			return p, err
+		} else if now != build {
+			return p, endedEarlyError(fmt.Sprintf("pair %d: the controlplane of %c was built anew meanwhile (put back the one of the pairs before)", number, name))
 		}
 		s.o.Progress.Step(fmt.Sprintf("pair %d, %c: run %d of %d (%d of at most %d pairs counted)", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
 		if *member, err = s.runSide(ctx, side, number, string(name)); err != nil {
@@ -330,6 +380,9 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	if res.Run.Aborted != "" {
 		return result.Member{}, endedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures are not those of a whole run)", number, name, res.Run.Aborted))
 	}
+	if s.c.Host.CPUs == 0 {
+		s.c.Host = res.Run.Host
+	}
 	nameUnits(&s.c, res)
 	if s.before != nil && len(s.c.Sets.Differences) == 0 {
 		s.c.Sets.Differences = differences([2][]recorded{s.before, {{result: res, scenario: &seeded}}})
@@ -337,7 +390,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	return memberOf(sub, res), nil
 }
 
-// endedEarlyError ends a comparison by a run that a condition ended.
+// endedEarlyError ends a comparison by what makes a run's figures tell nothing.
 type endedEarlyError string
 
 func (e endedEarlyError) Error() string { return string(e) }

@@ -65,6 +65,15 @@ type plane struct {
 	// better is that of the figure, empty: "lower"; failing: B fails its gates.
 	better  string
 	failing bool
+	// blind: the kernel tells no waits for a disk.
+	blind bool
+}
+
+func (p *plane) ioWait() *float64 {
+	if p.blind {
+		return nil
+	}
+	return new(0.0)
 }
 
 func (p *plane) member(_ context.Context, o run.Options) (result.Result, error) {
@@ -83,7 +92,7 @@ func (p *plane) member(_ context.Context, o run.Options) (result.Result, error) 
 	if side == "b" {
 		v *= p.factor
 	}
-	machine := result.Machine{BusySeconds: 1, OwnSeconds: 1}
+	machine := result.Machine{BusySeconds: 1, OwnSeconds: 1, IOWaitSeconds: p.ioWait()}
 	if p.other != nil {
 		machine.BusySeconds += p.other(n)
 	}
@@ -204,7 +213,7 @@ func TestResume(t *testing.T) {
 	if !slices.EqualFunc(first.Pairs, again.Pairs[:3], func(a, b result.Pair) bool { return a.A.Values["calm"] == b.A.Values["calm"] }) {
 		t.Error("the first pairs were run again")
 	}
-	s.o.B.Spec = []string{"nodes.count=5"}
+	s.o.B.Spec, s.o.B.Set = []string{"nodes.count=5"}, []string{"nodes.count=5"}
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {
 		t.Errorf("resumed with another B: %v", err)
 	}

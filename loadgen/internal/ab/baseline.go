@@ -42,7 +42,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 		return 0, err
 	}
 	for _, r := range all {
-		if why := cutShort(r.result.Run); why != "" {
+		if why := r.result.Run.CutShort(); why != "" {
 			return 0, exitcode.Usagef("%s: %s: its figures are not those of a whole run (leave it out)", r.dir, why)
 		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
@@ -74,21 +74,6 @@ func isNew(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// cutShort says what ended a run before its time; empty: nothing did.
-func cutShort(r result.Run) string {
-	switch {
-	case r.Interrupted:
-		return "it was interrupted"
-	case r.Aborted != "":
-		return "it was ended early by " + r.Aborted
-	case r.Failure != "":
-		return "its environment failed"
-	case len(r.LostWorkers) > 0:
-		return "a worker was lost"
-	}
-	return ""
-}
-
 // Baseline is a baseline among others, by its newest run.
 type Baseline struct {
 	Name     string          `json:"name"`
@@ -102,10 +87,7 @@ type Baseline struct {
 // Baselines lists the baselines in dir.
 func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, exitcode.Usagef("%s: there are no baselines (`loadgen baseline save NAME DIR` saves one; --baselines names another directory)", dir)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
 	all := []Baseline{}
@@ -118,6 +100,9 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 		case e.IsDir() && !errors.Is(err, errNoRun): // else it is something else that lies there
 			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
 		}
+	}
+	if len(all) == 0 {
+		return nil, exitcode.Usagef("%s: there are no baselines (`loadgen baseline save NAME DIR` saves one; --baselines names another directory)", dir)
 	}
 	return all, nil
 }

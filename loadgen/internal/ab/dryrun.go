@@ -74,7 +74,11 @@ func (s *session) check(ctx context.Context) error {
 		if side.Baseline != "" {
 			continue
 		}
-		if err := run.Check(ctx, s.of(side.Side)); err != nil {
+		o := s.of(side.Side)
+		if side.Revision != "" { // it is not built yet
+			o.ControlPlane = s.o.ControlPlane
+		}
+		if err := run.Check(ctx, o); err != nil {
 			return fmt.Errorf("%s: %w", side.flag, err)
 		}
 	}

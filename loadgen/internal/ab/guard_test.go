@@ -25,7 +25,7 @@ func TestSideIsABinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, read, func(string) {})
+	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, read)
 	if err != nil || s.ControlPlane != binary {
 		t.Errorf("the side runs %q: %v", s.ControlPlane, err)
 	}
@@ -37,9 +37,9 @@ func TestResumeRefusesChanges(t *testing.T) {
 		change func(*session)
 		want   string
 	}{
-		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or binary"},
+		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or revision"},
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
-		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "settings or binary"},
+		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A differs"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "its plan cannot be changed"},
 		"a new machine": {func(s *session) {
 			s.otherGenerator = func(h result.Host, _ string) string {
@@ -184,6 +184,18 @@ func TestRunsThatFailOnBothSidesAreSaid(t *testing.T) {
 		if c.Answer != result.NotRegressed || len(c.Reasons) != want {
 			t.Errorf("%s: %s: %q", verdict, c.Answer, c.Reasons)
 		}
+	}
+}
+
+// A run of a scenario without gates passes never, and is doubtful only if something else was wrong with it.
+func TestDoubtfulRunsWithoutGates(t *testing.T) {
+	without := []string{"there are no gates: nothing was judged"}
+	fine := memberOf("a/01", result.Result{Verdict: result.NoData, Reasons: without})
+	doubtful := memberOf("b/01", result.Result{Verdict: result.NoData, Reasons: append([]string{"3 of 60 scrapes were lost"}, without...)})
+	c := result.AB{Answer: result.NotRegressed, ExitCode: exitcode.Pass}
+	checkVerdicts(&c, []result.Member{fine, fine}, []result.Member{doubtful, doubtful})
+	if c.Answer != result.CouldNotTell || len(c.Reasons) != 1 {
+		t.Errorf("%s: %q", c.Answer, c.Reasons)
 	}
 }
 
@@ -356,10 +368,18 @@ func TestSideOfTwoKinds(t *testing.T) {
 	for _, specs := range [][]string{
 		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
 	} {
-		_, err := NewSide(t.Context(), "--b", specs, nil, read, func(string) {})
+		_, err := NewSide(t.Context(), "--b", specs, nil, read)
 		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", specs, err)
 		}
+	}
+}
+
+// A variant of no name, as of a variable that is not set, is not the scenario as it is.
+func TestSideIsAVariant(t *testing.T) {
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, read); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -370,7 +390,7 @@ func TestSideIsAConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read, func(string) {})
+	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read)
 	want := []string{`controlPlane={"etcd":{"flags":{"name":"two  spaces"},"members":3}}`, "controlPlane.etcd.members=1"}
 	if err != nil || !slices.Equal(s.Set, want) {
 		t.Errorf("%q, want %q: %v", s.Set, want, err)

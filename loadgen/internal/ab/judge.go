@@ -74,19 +74,19 @@ func reached(looks []result.Look, pairs int) []result.Look {
 // checkVerdicts says how many runs failed, and withdraws a good answer where more of B's runs than of A's did not pass, and at
 // least half of them: what fails may cost less.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
-	count := func(of []result.Member, is func(result.Verdict) bool) (n int) {
+	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
-			if is(m.Verdict) {
+			if is(m) {
 				n++
 			}
 		}
 		return n
 	}
-	passedNot := func(v result.Verdict) bool { return v != result.Pass }
-	failed := func(v result.Verdict) bool { return v == result.Fail }
+	passedNot := func(m result.Member) bool { return m.Verdict != result.Pass && !m.Ungated }
+	failed := func(m result.Member) bool { return m.Verdict == result.Fail }
 	ofA, ofB := count(a, passedNot), count(b, passedNot)
 	more := ofB*len(a) > ofA*len(b)
-	if !more && count(a, failed)+count(b, failed) == 0 { // a scenario without gates passes never
+	if !more && count(a, failed)+count(b, failed) == 0 {
 		return
 	}
 	reason := fmt.Sprintf("%d of %d runs of B did not pass, %d of %d of A", ofB, len(b), ofA, len(a))

@@ -16,6 +16,7 @@ func memberDir(side string, pair int) string {
 // memberOf takes what a comparison needs from a judged run.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
+	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // that there are none
 	for _, f := range res.Figures {
 		if f.Value == nil {
 			continue
@@ -96,4 +97,17 @@ func valueOr(v *float64) float64 {
 		return 0
 	}
 	return *v
+}
+
+// unseen says which bounds throw no pair away, as the machine does not tell what they bound; empty: all may.
+func unseen(pairs []result.Pair) string {
+	for _, p := range pairs {
+		switch m := p.B.Machine; {
+		case m == nil:
+			return "what else ran on the machine is not known: --throw-steal, --throw-other and --throw-io throw no pair away"
+		case m.IOWaitSeconds == nil:
+			return "waits for a disk (PSI) are not known here: --throw-io throws no pair away"
+		}
+	}
+	return ""
 }

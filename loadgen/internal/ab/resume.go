@@ -13,13 +13,14 @@ import (
 func (s *session) resume() error {
 	before := s.was
 	s.dir = s.o.Resume
+	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved on is named by its commit now
 	switch {
 	case before.Scenario != s.c.Scenario:
 		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir, before.Scenario)
-	case !slices.Equal(before.A.Spec, s.c.A.Spec) || !slices.Equal(before.B.Spec, s.c.B.Spec):
+	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
-	case !sameSide(before.A, s.c.A) || !sameSide(before.B, s.c.B):
-		return exitcode.Usagef("--resume %s: the scenario, settings or binary of a side differ from those of its first pairs (give the same file and --set, and a binary that was not built anew; name a revision by its commit)", s.dir)
+	case !same:
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side differ from those of its first pairs (give the same file and --set; name a revision by its commit)", s.dir)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
 		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
@@ -27,7 +28,11 @@ func (s *session) resume() error {
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
-		if other := s.otherGenerator(result.Host{CPUs: first.CPUs}, first.Versions.Stormglass); other != "" {
+		host := before.Host
+		if host.CPUs == 0 { // not all was written down before
+			host.CPUs = first.CPUs
+		}
+		if other := s.otherGenerator(host, first.Versions.Stormglass); other != "" {
 			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir, other)
 		}
 	}
@@ -43,10 +48,10 @@ func (s *session) resume() error {
 	return nil
 }
 
-// sameSide reports whether two sides run the same.
+// sameSide reports whether two sides run the same, but for the binary.
 func sameSide(a, b result.Side) bool {
 	same := slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
-	return same && a.Digest == b.Digest && a.Build == b.Build
+	return same && a.Digest == b.Digest
 }
 
 // gatedOf names the figures that decide, sorted.

@@ -75,10 +75,13 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 	}
 	for i := range c.Figures {
 		if f := &c.Figures[i]; !has(first.scenario, f.Name) {
-			f.Gated = f.Gated && len(gated) > 0
+			if f.Gated = f.Gated && len(gated) > 0; !f.Gated {
+				f.Advice = cmp.Or(f.Advice, "A's scenario does not have it")
+			}
 			c.Notes = append(c.Notes, fmt.Sprintf("%s is a figure of B's scenario only", f.Name))
 		}
 	}
+	c.Figures = gatedFirst(c.Figures)
 	for _, r := range sets[0] {
 		c.Sets.A = append(c.Sets.A, memberLike(&c, last.scenario, r))
 	}
@@ -243,10 +246,11 @@ func runsIn(dir string, depth int) (all []string, err error) {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
 	for _, e := range entries {
-		if !e.IsDir() || slices.Contains(uncounted, e.Name()) {
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || slices.Contains(uncounted, e.Name()) { // of a link, what it leads to
 			continue
 		}
-		below, err := runsIn(filepath.Join(dir, e.Name()), depth+1)
+		below, err := runsIn(path, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +261,10 @@ func runsIn(dir string, depth int) (all []string, err error) {
 
 // uncountedIn names the runs that do not count, where dir is a side of an A/B comparison.
 func uncountedIn(dir string) (names []string, err error) {
-	whole, err := filepath.Abs(dir)
+	whole, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		whole, err = filepath.Abs(whole)
+	}
 	if err != nil {
 		return nil, exitcode.UsageError(err)
 	}

@@ -151,8 +151,44 @@ func TestFiguresOfTheNewestRun(t *testing.T) {
 	a := record(t, filepath.Join(dir, "a"), 3, older, around(1, 0.01), nil)
 	b := record(t, filepath.Join(dir, "b"), 3, text, around(1, 0.01), nil)
 	got, err := Compare(t.Context(), paired.Default(), nil, a, b)
-	if err != nil || got.Figures[0].Name != "calm" || got.Figures[0].Gated || !slices.Contains(got.Notes, "gone is a figure of A's scenario only") || !slices.Contains(got.Notes, "calm is a figure of B's scenario only") {
+	if err != nil || got.Figures[0].Name != "calm" || got.Figures[0].Gated || got.Figures[0].Advice == "" || !slices.Contains(got.Notes, "gone is a figure of A's scenario only") || !slices.Contains(got.Notes, "calm is a figure of B's scenario only") {
 		t.Errorf("%+v, %q: %v", got.Figures, got.Notes, err)
+	}
+}
+
+// A set may be put together of links, and a side of a comparison be named by one: what counted there counts.
+func TestSetsOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
+	links := filepath.Join(dir, "links")
+	if err := os.Mkdir(links, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"1", "2", "3"} {
+		if err := os.Symlink(filepath.Join(runs, name), filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set, err := readSet(t.Context(), links); err != nil || len(set) != 3 {
+		t.Errorf("%d runs by links: %v", len(set), err)
+	}
+	pairs := filepath.Join(dir, "pairs")
+	record(t, filepath.Join(pairs, "a"), 3, text, around(1, 0.02), nil)
+	for from, to := range map[string]string{"1": "00", "2": "01", "3": "02"} {
+		if err := os.Rename(filepath.Join(pairs, "a", from), filepath.Join(pairs, "a", to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := result.AB{Schema: result.ABSchema, Plan: paired.Default()}
+	for i := range 3 {
+		c.Pairs = append(c.Pairs, result.Pair{Number: i, Order: "AB"})
+	}
+	latest := filepath.Join(dir, "latest")
+	if err := errors.Join(rundir.WriteJSON(pairs, result.ABFile, c), os.Symlink(filepath.Join(pairs, "a"), latest)); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := readSet(t.Context(), latest); err != nil || len(set) != 2 {
+		t.Errorf("%d runs, the first of which warmed up: %v", len(set), err)
 	}
 }
 
@@ -164,8 +200,8 @@ func TestCopiesOfARunCountOnce(t *testing.T) {
 	if _, err := SaveBaseline(t.Context(), kept, []string{runs, runs}); err != nil {
 		t.Fatal(err)
 	}
-	if tr, err := Trend(t.Context(), []string{kept, runs}); err != nil || len(tr.Runs) != 3 {
-		t.Errorf("%d runs: %v", len(tr.Runs), err)
+	if tr, err := Trend(t.Context(), []string{kept, runs}); err != nil || len(tr.Runs) != 3 || !slices.Contains(tr.Notes, "3 runs: a change is found in 6 or more") {
+		t.Errorf("%d runs, %q: %v", len(tr.Runs), tr.Notes, err)
 	}
 	if set, err := readSet(t.Context(), dir); err != nil || len(set) != 3 {
 		t.Errorf("%d runs: %v", len(set), err)

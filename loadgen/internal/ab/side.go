@@ -37,12 +37,12 @@ var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
 
 // NewSide reads what --a or --b says, and the scenario with it. sets are those of both sides. read reads the scenario
-// with settings. A revision is built, which may take minutes; step says so.
-func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error), step func(string)) (Side, error) {
+// with settings. A revision is built when the comparison begins.
+func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
 	for _, spec := range specs {
-		if err := s.take(ctx, spec, step); err != nil {
+		if err := s.take(ctx, spec); err != nil {
 			return s, fmt.Errorf("%s %s: %w", flag, spec, err)
 		}
 	}
@@ -58,7 +58,7 @@ func NewSide(ctx context.Context, flag string, specs, sets []string, read func(s
 	return s, nil
 }
 
-func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
+func (s *Side) take(ctx context.Context, spec string) error {
 	if gate := gateSpec.FindStringSubmatch(spec); gate != nil {
 		s.Set = append(s.Set, "controlPlane.featureGates."+gate[1]+"="+gate[2])
 		return nil
@@ -66,6 +66,9 @@ func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
 	key, value, isSetting := strings.Cut(spec, "=")
 	switch {
 	case isSetting && key == "variant":
+		if value == "" {
+			return exitcode.Usagef("it names none (write variant=NAME)")
+		}
 		if s.Variant != "" {
 			return exitcode.Usagef("variant=%s was given too (name one)", s.Variant)
 		}
@@ -75,7 +78,7 @@ func (s *Side) take(ctx context.Context, spec string, step func(string)) error {
 		if s.ControlPlane != "" {
 			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
 		}
-		return s.revision(ctx, value, step)
+		return s.revision(ctx, value)
 	case isSetting:
 		s.Set = append(s.Set, spec)
 		return nil
@@ -132,9 +135,8 @@ func (s *Side) config(file string) error {
 	return nil
 }
 
-// revision builds controlplane from a commit of the checkout that is the working directory, or takes what was built of
-// it before.
-func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err error) {
+// revision finds the commit of the checkout in the working directory, and where its build is.
+func (s *Side) revision(ctx context.Context, rev string) error {
 	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	var said *exec.ExitError
 	switch {
@@ -142,6 +144,8 @@ func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err
 		return context.Cause(ctx)
 	case errors.As(err, &said) && len(said.Stderr) > 0:
 		return exitcode.Usagef("%w", err)
+	case errors.Is(err, exec.ErrNotFound):
+		return exitcode.Environmentf("git, which knows the revisions, is not installed")
 	case err != nil:
 		return exitcode.Usagef("no such revision here (rev=REVISION is one of the checkout in the working directory)")
 	}
@@ -150,11 +154,19 @@ func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	dir := filepath.Join(cache, "stormglass", "builds", commit)
-	s.ControlPlane = filepath.Join(dir, "controlplane")
+	s.ControlPlane = filepath.Join(cache, "stormglass", "builds", commit, "controlplane")
+	return nil
+}
+
+// Build builds the binary of a side that is a revision, unless it was built before. It may take minutes; step says so.
+func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
+	if s.Revision == "" {
+		return nil
+	}
 	if _, err := os.Stat(s.ControlPlane); err == nil {
 		return nil
 	}
+	dir, commit := filepath.Dir(s.ControlPlane), s.Revision
 	step("building controlplane of " + commit + ", which may take ten minutes")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return exitcode.EnvironmentError(err)
@@ -168,6 +180,9 @@ func (s *Side) revision(ctx context.Context, rev string, step func(string)) (err
 		err = errors.Join(err, removed)
 	}()
 	if _, err := git(ctx, "worktree", "add", "--detach", "--force", tree, commit); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return exitcode.EnvironmentError(err)
 	}
 	if err := command(ctx, tree, "make", "build"); err != nil {

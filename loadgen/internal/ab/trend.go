@@ -52,6 +52,9 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound is known of %s", r.dir, strings.Join(m.AtLeast, ", ")))
 		}
 	}
+	if n := len(all); n < changepoint.LeastValues {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d runs: a change is found in %d or more", n, changepoint.LeastValues))
+	}
 	for i := range t.Figures {
 		follow(&t.Figures[i], members)
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
@@ -273,6 +274,11 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	// Judged all the same where it was interrupted.
 	res, judgeErr := judge.Judge(context.WithoutCancel(ctx), dir)
 	return res, errors.Join(err, judgeErr)
+}
+
+// GoOn says how to go on with the comparison or search in a directory, with further flags.
+func GoOn(dir, flags string) string {
+	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out goes on with it", flags, shell.Quote(dir))
 }
 
 // EndedEarly is a note of the error that ended several runs, in a line: the last words of a component are in its log.

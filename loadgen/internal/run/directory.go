@@ -2,6 +2,7 @@ package run
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,6 +37,20 @@ func makeDirectory(out, scenario string, now time.Time) (*directory, error) {
 		return nil, exitcode.Usagef("--out %s: another run has just taken it (name a new one)", out)
 	}
 	return &directory{path, made, lock}, nil
+}
+
+// Claim locks the directory of a comparison or a search until release: no other process goes on with it meanwhile.
+func Claim(dir string) (release func(), err error) {
+	lock, err := cluster.LockDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // who reads it says so
+		return func() {}, nil
+	case err != nil:
+		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
+	case lock == nil:
+		return nil, exitcode.Usagef("--resume %s: another loadgen is at work in it (wait for its end)", dir)
+	}
+	return func() { _ = lock.Close() }, nil // it was only read
 }
 
 func (d *directory) writeScenario(s *scenario.Scenario) (map[string]string, error) {

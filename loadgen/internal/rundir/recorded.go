@@ -218,7 +218,7 @@ func (rec *Recorded) complete() {
 	case rec.Run.Ended.IsZero():
 		rec.Run.Interrupted = true
 	}
-	if rec.Run.Interrupted || rec.Run.Failure != "" || rec.Run.Aborted != "" || len(rec.Run.LostWorkers) > 0 {
+	if rec.Run.CutShort() != "" {
 		return // it says so itself
 	}
 	if rec.Scenario != nil && rec.Foreign == nil && !rec.lost(result.MeasurementsFile) {

@@ -34,6 +34,9 @@ func (p Point) Change() float64 { return p.After/p.Before - 1 }
 // least is the number of values on each side of a change.
 const least = 3
 
+// LeastValues is the number of values from which on a change is found.
+const LeastValues = 2 * least
+
 // Find returns the changes in a history, in its order.
 func Find(o Options, values []float64) []Point {
 	splits := []int{0, len(values)}
@@ -93,7 +96,7 @@ func (o Options) judge(values []float64, from, at, to int) Point {
 // split returns where the two parts of a series are farthest apart, by their energy distance times their sizes.
 func split(x []float64) (at int, ok bool) {
 	n := len(x)
-	if n < 2*least {
+	if n < LeastValues {
 		return 0, false
 	}
 	// within and across are sums of |xi-xj|, kept as the split moves on by one value.

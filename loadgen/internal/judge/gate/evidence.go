@@ -51,6 +51,11 @@ type finding struct {
 	whole, summed bool
 }
 
+// lacks reports whether a reading is missing.
+func (f finding) lacks() bool {
+	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
+}
+
 // perPhase reads one value of each phase of Over that was reached.
 func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding

@@ -288,3 +288,34 @@ func TestBetterOfAnExpression(t *testing.T) {
 		t.Errorf("%+v: %v", got, err)
 	}
 }
+
+// A figure of several phases, one of which has no data, may be worse than what is known: of one that is better when lower a lower bound is known.
+func TestFigureOfWhatIsMissing(t *testing.T) {
+	s := parse(t, "{name: sent, objective: unsent, max: 0}")
+	s.Compare = []scenario.Figure{
+		{Name: "p99", Objective: "custom-figure", Figure: "reconcile/p99"}, {Name: "known", Objective: "custom-figure", Figure: "reconcile/p99", Over: []string{"calm"}},
+		{Name: "rate", Objective: "custom-figure", Figure: "reconcile/p99", Better: "higher"},
+	}
+	figures, err := Figures(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := told()
+	for i := range m.Phases {
+		m.Phases[i].Custom = []result.Custom{{Measurement: "reconcile", Figures: []result.CustomFigure{{Name: "p99", Value: 0.2, Unit: "seconds"}}}}
+	}
+	m.Phases[1].Custom = []result.Custom{{Measurement: "reconcile", Error: "no watch"}}
+	got, err := Measure(t.Context(), figures, &rundir.Recorded{Measurements: m})
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%+v: %v", got, err)
+	}
+	if f := got[0]; f.Value == nil || *f.Value != 0.2 || !f.AtLeast || !strings.Contains(f.Detail, "no watch") {
+		t.Errorf("with a phase that has no data: %+v", f)
+	}
+	if f := got[1]; f.Value == nil || f.AtLeast {
+		t.Errorf("of a phase with data: %+v", f)
+	}
+	if f := got[2]; f.Value != nil {
+		t.Errorf("better when higher: %v", *f.Value)
+	}
+}

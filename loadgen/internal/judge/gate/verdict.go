@@ -24,6 +24,11 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	if (f.whole || f.summed && c.op == ">=") && len(missing) > 0 {
 		breached = false // what is missing could still turn it
 	}
+	partly := c.boundless && !worst.failed && f.lacks() // what is missing may be worse
+	if partly {
+		worst.atLeast = true
+		breached = breached && c.op == "<="
+	}
 	switch {
 	case breached:
 		g.Verdict, g.BrokenIn = result.Fail, c.brokenIn(f)
@@ -37,6 +42,9 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	}
 	g.Value, g.AtLeast = &worst.value, worst.atLeast || worst.failed
 	g.Detail = explain(f, worst, n)
+	if partly {
+		g.Detail += "; no data: " + strings.Join(missing, "; ")
+	}
 	return g, worst
 }
 

@@ -1,0 +1,90 @@
+package ab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// While a comparison goes on no other one goes on with it.
+func TestOneAtATime(t *testing.T) {
+	p := plane{spread: 0.01}
+	s := options(t, &p)
+	var other error
+	p.fails = func(n int) error {
+		if n == 3 {
+			again := options(t, &plane{spread: 0.01})
+			again.o.Resume = s.o.Out
+			_, _, other = again.run(t.Context())
+		}
+		return nil
+	}
+	if c, _, err := s.run(t.Context()); err != nil || c.Answer != result.NotRegressed || len(c.Notes) > 0 {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen is at work in it") {
+		t.Errorf("the other one: %v", other)
+	}
+}
+
+// A binary that is built anew meanwhile ends the comparison, which goes on with the one of the pairs before.
+func TestBinaryBuiltAnew(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "controlplane")
+	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
+	if err := write("one"); err != nil {
+		t.Fatal(err)
+	}
+	p := plane{spread: 0.01, fails: func(n int) error {
+		if n == 5 {
+			return write("two")
+		}
+		return nil
+	}}
+	s := options(t, &p)
+	s.o.B.ControlPlane = binary
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "the controlplane of B was built anew") {
+		t.Fatalf("exit %d, %q: %v", c.ExitCode, c.Notes, err)
+	}
+	p.fails = nil
+	if err := write("one"); err != nil {
+		t.Fatal(err)
+	}
+	s.o.Resume, s.o.Out = dir, ""
+	if c, _, err = s.run(t.Context()); err != nil || c.Answer != result.NotRegressed {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+}
+
+// A side that runs the same is resumed whatever it is called: a branch that has moved on is named by its commit.
+func TestResumeOfTheSameInOtherWords(t *testing.T) {
+	begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
+		if n == 4 {
+			return exitcode.EnvironmentError(errors.New("the plane died"))
+		}
+		return nil
+	}})
+	begun.o.B.Spec = []string{"WatchList=false"}
+	_, dir, err := begun.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := options(t, &plane{spread: 0.01})
+	again.o.Resume, again.o.B.Spec = dir, []string{"controlPlane.featureGates.WatchList=false"}
+	if c, _, err := again.run(t.Context()); err != nil || c.Answer != result.NotRegressed {
+		t.Errorf("%s: %v", c.Answer, err)
+	}
+}
+
+// A bound that this machine does not tell is said to throw no pair away.
+func TestUnseenPressureIsSaid(t *testing.T) {
+	s := options(t, &plane{spread: 0.01, blind: true})
+	if c, _, err := s.run(t.Context()); err != nil || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--throw-io throws no pair away") {
+		t.Errorf("%q: %v", c.Notes, err)
+	}
+}
