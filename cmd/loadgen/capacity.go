@@ -37,8 +37,9 @@ how often the interval covers the truth.
 
 Of requests a trial also asks that 99% of those that are due are answered, all are
 sent, and they do not pile up; a bound of the p99 has to hold with 99% confidence.
-Nodes, pods, objects and watches grow by 1.2 instead of doubling. Two trials in a row
-in which the generator was saturated end the search: the generator ended first. Ctrl-C ends the trial that is under way; --resume DIR goes on.
+Nodes, pods, objects and watches grow by 1.2 instead of doubling. Where the generator is
+saturated twice in a row, the search goes on below; if nothing is left to try there, the
+generator ended first. Ctrl-C ends the trial that is under way; --resume DIR goes on.
 
 With --b two configurations are searched, a trial of each in turns, and compared: a
 machine is not equally fast all day. --a and --b are as in loadgen ab: a controlplane
@@ -49,7 +50,7 @@ higher. --dry-run shows what a trial at the highest load would make and send.
 
 Exit codes: 0 found, 3 not found (out of the range, unconfirmed, unfinished),
 4 the environment failed; of two: 0 B is higher or no difference was seen, 1 B is
-lower, 3 one of them was not found, 4 the environment failed.`,
+lower, 3 it could not be told, 4 the environment failed.`,
 		Example: `  loadgen capacity capacity-writes
   loadgen capacity capacity-writes --width 10% --set controlPlane.etcd.members=3
   loadgen capacity capacity-writes --b controlPlane.etcd.members=3
@@ -118,7 +119,7 @@ lower, 3 one of them was not found, 4 the environment failed.`,
 // searchedSides reads the two sides of a search.
 func searchedSides(ctx context.Context, o loadgen.CapacityOptions, specs ...[]string) (sides [2]loadgen.ABSide, err error) {
 	for i, flag := range []string{"--a", "--b"} {
-		if sides[i], err = loadgen.NewABSide(ctx, flag, specs[i], o.Overrides, o.Read, o.Progress.Step); err != nil {
+		if sides[i], err = loadgen.NewABSide(ctx, flag, specs[i], o.Overrides, o.Read); err != nil {
 			return sides, err
 		}
 		if sides[i].Baseline != "" {
@@ -154,8 +155,8 @@ func newCapacityCompare() *cobra.Command {
 has, with a 90% interval from the trials of both. Differences of settings, versions
 and host are listed.
 
-Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 one of the
-searches found no capacity.`,
+Exit codes: 0 B is higher or no difference was seen, 1 B is lower, 3 it could
+not be told.`,
 		Example: `  loadgen capacity compare runs/one-member runs/three-members`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -54,7 +54,7 @@ type Capacity struct {
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads under which a control plane ended by itself; the next time such a trial is bad
+	// EndedAt: loads under which a control plane ended by itself, did not take a load's objects or was not ready; the next time such a trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
@@ -100,7 +100,7 @@ type Trial struct {
 	Achieved float64 `json:"achievedPerSecond"`
 	P50      float64 `json:"p50Seconds"` // of the slowest load in it
 	P99      float64 `json:"p99Seconds"`
-	// Cores: processors that each component used over the run
+	// Cores: processors that each component used in that phase, or, without requests, in the last one
 	Cores map[string]float64 `json:"cores"`
 	// Uses: of the fullest resources, in the phase with the most requests
 	Uses []Use `json:"uses,omitempty"`
@@ -131,6 +131,16 @@ func (c *Capacity) Check() error {
 	return nil
 }
 
+// MayBeLower reports whether the capacity lies below its interval if not in it.
+func (c Capacity) MayBeLower() bool {
+	return c.Answer == "unconfirmed" || c.Answer == "below the range"
+}
+
+// MayBeHigher reports whether the capacity lies above what held if not at it.
+func (c Capacity) MayBeHigher() bool {
+	return c.Held != nil && (c.Answer == "above the range" || c.Answer == "the generator ended first")
+}
+
 // CapacityComparisonFile is in the directory of two searches in turns.
 const CapacityComparisonFile = "comparison.json"
 
@@ -147,8 +157,8 @@ type CapacityComparison struct {
 	Answer   string `json:"answer"`
 	Why      string `json:"why,omitempty"` // it could not be told
 	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told, 4
-	// Low, Median, High: B's capacity over A's, with a 90% interval, or less where B is unconfirmed, or more where A is; 0 where
-	// it could not be told
+	// Low, Median, High: B's capacity over A's, with a 90% interval; 0 where it could not be told. A side that was not found
+	// can only move it away from 1
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"`
 	High   float64 `json:"high"`

@@ -53,6 +53,16 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 	return all[:min(mostUses, len(all))], nil
 }
 
+// coresUsed are the processors that each component used in a time.
+func coresUsed(ctx context.Context, a *archive.Archive, from, to time.Time) (map[string]float64, error) {
+	samples, err := a.Instant(ctx, "sum by (instance) (rate(process_cpu_seconds_total["+archive.Window(from, to)+"]))", to)
+	cores := map[string]float64{}
+	for _, s := range samples {
+		cores[s.Labels["instance"]] = s.V
+	}
+	return cores, err
+}
+
 // resourceKey tells the resources of a control plane apart.
 type resourceKey struct{ resource, component string }
 

@@ -1,10 +1,31 @@
 package capacity
 
 import (
+	"math"
 	"testing"
+	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
+
+// What a component used before the phase, as nodes registered, is not in its cores.
+func TestCoresOfThePhase(t *testing.T) {
+	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
+	scrape := func(used float64, after time.Duration) time.Time {
+		l.Parts["kube-apiserver-0"].Add("process_cpu_seconds_total", used)
+		return l.Boundary(after)
+	}
+	scrape(1, 0)
+	start := scrape(35, 35*time.Second)
+	scrape(5, 10*time.Second)
+	end := scrape(5, 10*time.Second)
+	cores, err := coresUsed(t.Context(), l.Archive(), start, end)
+	if got := cores["kube-apiserver-0"]; err != nil || math.Abs(got-0.5) > 0.001 {
+		t.Errorf("%v of 0.5 cores: %v", got, err)
+	}
+}
 
 // trial is one in which controllers wait for their own limit all the time.
 func trial(outcome Outcome, load, machine float64) result.Trial {

@@ -40,11 +40,12 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 // conclude fills in the differences, the answer and its interval.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
-	low, median, high := ratio(of[0], of[1])
-	// A capacity that was not confirmed lies lower, if not in its interval: of the lower side that changes nothing.
-	tells := [2]bool{low > 1, high < 1}
+	low, median, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
+	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		if s.Answer != string(Found) && !(s.Answer == string(Unconfirmed) && tells[i]) {
+		// A capacity that is not in its interval may lie further from the other one: that changes nothing.
+		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
+		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
 			return c
 		}
@@ -123,15 +124,16 @@ func facts(c result.Capacity) map[string]string {
 	return f
 }
 
+// share is the weight that a posterior puts on the logarithm of a capacity.
+type share struct{ log, weight float64 }
+
 // ratio is B's capacity over A's: its median and the 90% interval, of the two posteriors.
-func ratio(a, b *Search) (low, median, high float64) {
-	type share struct{ log, weight float64 }
+func ratio(a, b []share) (low, median, high float64) {
 	var all []share
-	wa, wb := a.marginal(), b.marginal()
-	for i, x := range wa {
-		for j, y := range wb {
-			if w := x * y; w > 1e-12 {
-				all = append(all, share{b.logs[j] - a.logs[i], w})
+	for _, x := range a {
+		for _, y := range b {
+			if w := x.weight * y.weight; w > 1e-12 {
+				all = append(all, share{y.log - x.log, w})
 			}
 		}
 	}
@@ -148,12 +150,17 @@ func ratio(a, b *Search) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// marginal is the posterior of the capacities of the grid.
-func (s *Search) marginal() []float64 {
-	all := make([]float64, len(s.weight))
+// shown is the posterior of a side's capacity; of one that may be higher no more is shown than what held.
+func (s *Search) shown(of result.CapacitySide) []share {
+	most := math.Inf(1)
+	if of.MayBeHigher() {
+		most = math.Log(*of.Held)
+	}
+	all := make([]share, len(s.weight))
 	for i, row := range s.weight {
+		all[i].log = min(s.logs[i], most)
 		for _, w := range row {
-			all[i] += w
+			all[i].weight += w
 		}
 	}
 	return all

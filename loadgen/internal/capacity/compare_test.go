@@ -8,6 +8,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -30,11 +31,15 @@ func TestCompare(t *testing.T) {
 		answer string
 		code   int
 	}{
-		"the same":       {plane{capacity: 705, spread: 0.03}, "no difference seen", exitcode.Pass},
-		"half of it":     {plane{capacity: 350, spread: 0.03}, "B is lower", exitcode.Fail},
-		"a third more":   {plane{capacity: 930, spread: 0.03}, "B is higher", exitcode.Pass},
-		"over the range": {plane{capacity: 1e9}, "could not tell", exitcode.NoData},
-		// Neither is confirmed: a plane that gets weaker is lower all the same, one that seemed higher may not be.
+		"the same":     {plane{capacity: 705, spread: 0.03}, "no difference seen", exitcode.Pass},
+		"half of it":   {plane{capacity: 350, spread: 0.03}, "B is lower", exitcode.Fail},
+		"a third more": {plane{capacity: 930, spread: 0.03}, "B is higher", exitcode.Pass},
+		// None is found. What can only lie further away is told all the same.
+		"over the range":       {plane{capacity: 1e9}, "B is higher", exitcode.Pass},
+		"under the range":      {plane{capacity: 1}, "B is lower", exitcode.Fail},
+		"a generator to 3,000": {plane{capacity: 1e9, saturatedFrom: 3000}, "B is higher", exitcode.Pass},
+		"a generator to 300":   {plane{capacity: 1e9, saturatedFrom: 300}, "could not tell", exitcode.NoData},
+		"a generator to none":  {plane{capacity: 1e9, saturatedFrom: 1}, "could not tell", exitcode.NoData},
 		"half of it, and less": {plane{capacity: 350, spread: 0.03, weakerAfter: 13}, "B is lower", exitcode.Fail},
 		"twice of it, or less": {plane{capacity: 1400, spread: 0.03, weakerAfter: 13}, "could not tell", exitcode.NoData},
 	} {
@@ -43,10 +48,11 @@ func TestCompare(t *testing.T) {
 			if err != nil || got.Answer != c.answer || got.ExitCode != c.code {
 				t.Fatalf("%s, exit %d, %s: %v", got.Answer, got.ExitCode, got.Why, err)
 			}
-			if unconfirmed := got.Sides[1].Answer == string(Unconfirmed); unconfirmed != (c.b.weakerAfter > 0) {
-				t.Errorf("B's search: %s", got.Sides[1].Answer)
+			found := got.Sides[1].Answer
+			if unconfirmed := found == string(Unconfirmed); unconfirmed != (c.b.weakerAfter > 0) {
+				t.Errorf("B's search: %s", found)
 			}
-			if truth := c.b.capacity / 700; got.Why == "" && c.b.weakerAfter == 0 && (got.Low > truth || truth > got.High) {
+			if truth := c.b.capacity / 700; found == string(Found) && (got.Low > truth || truth > got.High) {
 				t.Errorf("B holds %v to %v of A's, and really %v", got.Low, got.High, truth)
 			}
 			if d := got.Differences; len(d) != 1 || d[0].Name != "settings" || d[0].B != "nodes.count=3" {
@@ -79,6 +85,7 @@ func TestGatesOfTrials(t *testing.T) {
 		"a p99 that can be told":            {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
 		"too few requests for it":           {"20/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency, achieved, unsent, growth"},
 		"what the scenario asks more":       {"50/s", "[{name: all, objective: achieved, min: 99.9%}]", "achieved, unsent, growth"},
+		"weaker bounds of the scenario":     {"50/s", "[{name: all, objective: achieved, min: 50%}, {name: room, objective: unsent, max: 10%, over: [hold]}]", "achieved, unsent, achieved, unsent, growth"},
 		"of another phase, or in a variant": {"50/s", "[{name: achieved, objective: achieved, min: 99%, over: [settle]}]", "achieved, achieved, unsent, growth"},
 	} {
 		text := "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: settle, for: 5s}, {name: hold, for: 20s}]\n" +
@@ -147,7 +154,7 @@ func TestComparisonErrorRate(t *testing.T) {
 		differ := 0
 		for range pairs {
 			truth := 100 * math.Exp(4*rng.Float64())
-			if low, _, high := ratio(search(truth), search(truth)); low > 1 || high < 1 {
+			if low, _, high := ratio(search(truth).shown(result.CapacitySide{}), search(truth).shown(result.CapacitySide{})); low > 1 || high < 1 {
 				differ++
 			}
 		}

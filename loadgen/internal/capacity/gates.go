@@ -10,8 +10,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the share of a load's requests that pile up in flight.
-const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window]))`
+// growth is the share of a load's requests that pile up in flight, of 1,000 where fewer come: by chance the number in flight moves by
+// its square root, which of few requests is over the bound.
+const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
 // The bounds of a trial's own gates.
 const (
@@ -70,11 +71,12 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g.
+// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g, as strictly.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })
-		return o.Objective == g.Objective && (o.Load == g.Load || o.Load == "" && oneLoad) && len(o.Variants) == 0 && covers
+		strict := g.Min != nil && o.Min != nil && o.Min.Value >= g.Min.Value || g.Max != nil && o.Max != nil && o.Max.Value <= g.Max.Value
+		return o.Objective == g.Objective && (o.Load == g.Load || o.Load == "" && oneLoad) && len(o.Variants) == 0 && covers && strict
 	})
 }
 
@@ -116,9 +118,10 @@ func smallest(weights []float64) float64 {
 	return least / sum
 }
 
-// fewest are the requests that come in the phase of a gate and to the load, operation and tenant of it that have the fewest.
+// fewest are the requests that come in the phase of a gate and to the load, operation and tenant of it that have the fewest; 0 of
+// none, and of a phase that ends by a condition.
 func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) float64 {
-	least := 0.0
+	least := math.Inf(1)
 	for _, l := range loads {
 		if g.Load != "" && l.Name != g.Load {
 			continue
@@ -127,11 +130,11 @@ func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) 
 			if l.Phase != "" && l.Phase != name {
 				continue
 			}
-			n := float64(l.Rate) * leastShare(l.Load) * s.Phase(name).For.D().Seconds()
-			if least == 0 || n < least {
-				least = n
-			}
+			least = min(least, float64(l.Rate)*leastShare(l.Load)*s.Phase(name).For.D().Seconds())
 		}
+	}
+	if math.IsInf(least, 1) {
+		return 0
 	}
 	return least
 }

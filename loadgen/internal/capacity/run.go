@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/loadgen/internal/compare"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -53,8 +52,8 @@ type session struct {
 	o RunOptions
 	// trial makes one run; tests put a known plane in its place.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
-	// uses tells what was used most in a phase of a run.
-	uses func(ctx context.Context, dir string, p result.Phase) ([]result.Use, error)
+	// uses tells what was used most in a phase of a run, and the processors of each component.
+	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 	// Of a search beside another one: name begins each line of progress, whole is the directory that is resumed, and turn waits for
@@ -68,11 +67,14 @@ type session struct {
 	dir    string
 	made   []string
 	search *Search
+	// release unlocks dir; nil: it is not locked.
+	release func()
 	// before is the search that is resumed, as it was.
 	before result.Capacity
 }
 
 func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
+	defer s.unlock()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
@@ -86,9 +88,10 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 		return s.c, "", errors.Join(err, s.remove())
 	}
 	err := s.trials(ctx)
+	goOn := s.resumed("")
 	if len(s.c.Trials) == 0 {
-		if _, absent := os.Stat(filepath.Join(s.dir, trialDir(1))); err != nil && ctx.Err() == nil && absent == nil {
-			return s.c, "", err // its logs are named in the error
+		if err != nil && ctx.Err() == nil && s.stays() {
+			return s.c, "", fmt.Errorf("%w; %s", err, goOn)
 		}
 		left := s.remove()
 		if err == nil || ctx.Err() != nil {
@@ -96,7 +99,6 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 		}
 		return s.c, "", errors.Join(err, left)
 	}
-	goOn := "the same command with `--resume " + shell.Quote(cmp.Or(s.whole, s.dir)) + "` in place of --out goes on with it"
 	switch {
 	case ctx.Err() != nil:
 		s.c.Notes = append(s.c.Notes, "interrupted; "+goOn)
@@ -107,6 +109,9 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
+	}
+	if next := s.nextStep(); err == nil && ctx.Err() == nil && next != "" {
+		s.c.Notes = append(s.c.Notes, next)
 	}
 	return s.c, s.dir, s.write()
 }
@@ -119,7 +124,20 @@ func (s *session) remove() error {
 	return rundir.Remove(s.dir, s.made)
 }
 
+// unlock lets others go on with the search.
+func (s *session) unlock() {
+	if s.release != nil {
+		s.release()
+	}
+	s.release = nil
+}
+
 func (s *session) open(ctx context.Context) (err error) {
+	if s.o.Resume != "" {
+		if s.release, err = run.Claim(s.o.Resume); err != nil {
+			return err
+		}
+	}
 	if err := s.plan(); err != nil {
 		return err
 	}
@@ -129,11 +147,16 @@ func (s *session) open(ctx context.Context) (err error) {
 	if longest := longestPhase(s.o.Scenario); longest < leastTrial {
 		s.step(fmt.Sprintf("warning: the longest phase of a trial lasts %s (%s or more show whether a load holds)", longest, leastTrial))
 	}
-	if s.o.Resume == "" {
-		s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started)
+	if s.o.Resume != "" {
+		return s.resume()
+	}
+	if s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started); err != nil {
 		return err
 	}
-	return s.resume()
+	if s.release, err = run.Claim(s.dir); err != nil {
+		return errors.Join(err, s.remove())
+	}
+	return nil
 }
 
 // plan checks the field that is searched and its range.
@@ -159,7 +182,7 @@ func (s *session) plan() (err error) {
 		return exitcode.UsageError(err)
 	}
 	if s.search, err = New(search); err != nil {
-		return exitcode.UsageError(sc.Errorf("capacity", "", "%v", err))
+		return exitcode.UsageError(sc.Errorf("capacity", "widen it: loads are rounded to whole numbers over 0, rates to three digits", "%v", err))
 	}
 	return nil
 }
@@ -204,20 +227,20 @@ func (s *session) resume() error {
 		return err
 	}
 	s.dir, s.before = s.o.Resume, before
-	if before.Scenario != s.c.Scenario || before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To || !slices.Equal(before.Overrides, s.c.Overrides) {
-		return exitcode.Usagef("--resume %s: it searched %s of %s from %v to %v, with other settings or another range", s.dir, before.Field, before.Scenario, before.From, before.To)
+	if why := s.otherSearch(before); why != "" {
+		return exitcode.Usagef("--resume %s: %s", s.dir, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
 		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on)", s.dir, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since", s.dir)
+		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; put it back, or search anew)", s.dir, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
 	if before.Build != s.c.Build {
-		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary", s.dir)
+		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir)
 	}
 	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: its trials ran %s", s.dir, other)
+		return exitcode.Usagef("--resume %s: its trials ran %s (go on there, or search anew)", s.dir, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
@@ -228,7 +251,11 @@ func (s *session) resume() error {
 	before.Ended, before.Notes, before.Width = time.Time{}, nil, s.c.Width
 	s.c = before
 	for _, t := range s.c.Trials {
-		s.search.Saw(t.Load, outcomes[t.Outcome])
+		if outcome := outcomes[t.Outcome]; outcome == Good || outcome == Bad {
+			s.search.Saw(t.Load, outcome)
+		} else { // the generator may manage more now
+			s.search.trials++
+		}
 	}
 	s.conclude()
 	return nil
@@ -278,7 +305,8 @@ func (s *session) value(load float64) float64 {
 	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
 		return math.Round(load)
 	}
-	return math.Round(load*10) / 10
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(load, 'g', 3, 64), 64)
+	return rounded
 }
 
 func (s *session) trials(ctx context.Context) error {
@@ -414,6 +442,9 @@ func isSearch(dir string) bool {
 func Read(dir string) (c result.Capacity, err error) {
 	if err := result.ReadJSON(dir, result.CapacityFile, &c); err != nil {
 		return c, exitcode.Usagef("%s: %v (is it the directory of `loadgen capacity`?)", dir, err)
+	}
+	if c.Schema != result.CapacitySchema {
+		return c, exitcode.Usagef("%s: schema %q, this loadgen reads %s", filepath.Join(dir, result.CapacityFile), c.Schema, result.CapacitySchema)
 	}
 	return c, nil
 }

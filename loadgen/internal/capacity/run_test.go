@@ -79,8 +79,8 @@ func newSession(t *testing.T, p *plane) session {
 	}
 	o := RunOptions{Read: read, Width: 0.15, Most: 40}
 	o.Scenario, o.Out, o.Progress = s, filepath.Join(t.TempDir(), "search"), quiet{t}
-	uses := func(context.Context, string, result.Phase) ([]result.Use, error) {
-		return []result.Use{{Resource: "machine", Share: 0.97}}, nil
+	uses := func(context.Context, string, result.Phase) ([]result.Use, map[string]float64, error) {
+		return []result.Use{{Resource: "machine", Share: 0.97}}, map[string]float64{"kube-apiserver-0": 1}, nil
 	}
 	return session{o: o, trial: p.trial, uses: uses, otherGenerator: func(result.Host, string) string { return "" }}
 }
@@ -110,17 +110,22 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 		plane  plane
 		answer Answer
 		code   int
+		next   string // step, which the notes name
 	}{
-		"a knee at 700":         {plane{capacity: 700, spread: 0.03}, Found, exitcode.Pass},
-		"holds all":             {plane{capacity: 1e9}, AboveRange, exitcode.NoData},
-		"holds nothing":         {plane{capacity: 1}, BelowRange, exitcode.NoData},
-		"a generator up to 300": {plane{capacity: 700, saturatedFrom: 300}, GeneratorFirst, exitcode.NoData},
+		"a knee at 700":         {plane{capacity: 700, spread: 0.03}, Found, exitcode.Pass, ""},
+		"holds all":             {plane{capacity: 1e9}, AboveRange, exitcode.NoData, "`--set capacity.to=20000/s`"},
+		"holds nothing":         {plane{capacity: 1}, BelowRange, exitcode.NoData, "`--set capacity.from=1/s`"},
+		"gets weaker":           {plane{capacity: 350, spread: 0.03, weakerAfter: 13}, Unconfirmed, exitcode.NoData, "`--set capacity.from="},
+		"a generator up to 300": {plane{capacity: 700, saturatedFrom: 300}, GeneratorFirst, exitcode.NoData, "`--resume "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t, &c.plane)
 			got, dir, err := s.run(t.Context())
 			if err != nil || got.Answer != string(c.answer) || got.ExitCode != c.code {
 				t.Fatalf("%s, exit %d: %v", got.Answer, got.ExitCode, err)
+			}
+			if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, c.next) || c.next == "" && notes != "" {
+				t.Errorf("the notes are %q, want %s", notes, c.next)
 			}
 			if c.answer == Found && (got.Confirmed == nil || got.Confirmed.Good != confirmed || got.Confirmed.Load > 700) {
 				t.Errorf("confirmed: %+v", got.Confirmed)
@@ -162,13 +167,47 @@ func TestResume(t *testing.T) {
 	}
 	s.otherGenerator = func(result.Host, string) string { return "" }
 	s.o.Overrides = []string{"nodes.count=5"}
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "did not have the setting nodes.count=5 (leave it out)") {
 		t.Errorf("resumed with other settings: %v", err)
 	}
-	s.o.Overrides = nil
+	s.o.Overrides, s.o.Scenario.Capacity.To.Value = nil, 4000
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "from 10 to 5000") {
+		t.Errorf("resumed with another range: %v", err)
+	}
+	s.o.Scenario.Capacity.To.Value = 5000
 	s.o.Scenario.Gates[0].Name = "other"
 	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the scenario has changed") {
 		t.Errorf("resumed with other gates: %v", err)
+	}
+}
+
+// A search whose trials are used up says how to go on, and does.
+func TestResumeWithMoreTrials(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	s.o.Most = 5
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.Answer != string(Unfinished) || !strings.Contains(strings.Join(c.Notes, "\n"), "`--trials 7 --resume "+dir+"`") {
+		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	next := again(s, dir)
+	next.o.Most = 40
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) || len(c.Notes) > 0 {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+}
+
+// A search that the generator ended goes on, though its last trial held: the generator may manage more by then.
+func TestResumeAfterTheGeneratorEndedFirst(t *testing.T) {
+	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 300}
+	s := newSession(t, &p)
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.Answer != string(GeneratorFirst) || c.Trials[len(c.Trials)-1].Outcome != "good" {
+		t.Fatalf("%s, %+v: %v", c.Answer, c.Trials, err)
+	}
+	p.saturatedFrom = 0
+	next := again(s, dir)
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s after %d trials: %v", c.Answer, len(c.Trials), err)
 	}
 }
 
@@ -194,6 +233,46 @@ func TestResumeOnAFullDisk(t *testing.T) {
 	}
 }
 
+// While a search goes on no other one goes on with it.
+func TestOneAtATime(t *testing.T) {
+	p := plane{capacity: 700, spread: 0.03}
+	s := newSession(t, &p)
+	var other error
+	p.fails = func(n int) error {
+		if n == 3 {
+			next := again(newSession(t, &plane{capacity: 700, spread: 0.03}), s.o.Out)
+			_, _, other = next.run(t.Context())
+		}
+		return nil
+	}
+	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s: %v", c.Answer, err)
+	}
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen is at work in it") {
+		t.Errorf("the other one: %v", other)
+	}
+}
+
+// A search that another version wrote is neither resumed nor compared.
+func TestReadsItsOwnSchema(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, result.CapacityFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), result.CapacitySchema, "stormglass.capacity/v9", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `schema "stormglass.capacity/v9", this loadgen reads `+result.CapacitySchema) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A search that had ended is not said to have gone on when it is resumed: it would seem to have been beside what ran since.
 func TestResumeOfWhatHasEnded(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
@@ -207,7 +286,7 @@ func TestResumeOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A first trial whose plane died keeps the logs that the error names.
+// A first trial whose plane died keeps the logs that the error names, and can be resumed.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := newSession(t, &plane{})
 	s.trial = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -216,7 +295,7 @@ func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 		}
 		return result.Result{}, exitcode.Environmentf("the control plane ended")
 	}
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "`--resume "+s.o.Out+"`") {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(s.o.Out, "trial-01", "plane", "logs")); err != nil {
@@ -295,6 +374,7 @@ func TestBadRanges(t *testing.T) {
 		"a rate for a number":      {"{field: nodes.count, from: 1/s, to: 5/s}", "nodes.count"},
 		"out of bounds":            {"{field: nodes.count, from: 1, to: 500000}", "nodes.count"},
 		"none":                     {"null", "does not say what is searched"},
+		"one load":                 {"{field: background.writes.rate, from: 10.01/s, to: 10.02/s}", "rates to three digits"},
 	} {
 		p := plane{capacity: 1}
 		s := newSession(t, &p)
@@ -332,12 +412,20 @@ func TestEnvironmentIsNoLoad(t *testing.T) {
 // TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the search; the
 // second one under the same load is a bad trial, and said to have given way.
 func TestPlaneEndsByTheLoad(t *testing.T) {
-	for gaveWay, change := range map[string]func(*result.Result){
-		"the control plane ended":       func(r *result.Result) { r.Run.UnexpectedExits = []string{"kube-apiserver-0"} },
-		"the first phase did not begin": func(r *result.Result) { r.Run.Versions.Kubernetes = "v1.37.1" },
+	ended := exitcode.Environmentf("kube-apiserver-0 ended")
+	noRun := func(r *result.Result) { *r = result.Result{} }
+	for _, c := range []struct {
+		gaveWay string
+		change  func(*result.Result)
+		err     error
+	}{
+		{"the control plane ended", func(r *result.Result) { r.Run.UnexpectedExits = []string{"kube-apiserver-0"} }, ended},
+		{"the control plane ended", noRun, exitcode.Environmentf("%w: %w", run.ErrPlaneEnded, ended)},
+		{"the objects of a load were not made", noRun, exitcode.Environmentf("%w writes (background[0]): 503", run.ErrPrepare)},
+		{"the first phase did not begin", func(r *result.Result) { r.Run.Versions.Kubernetes = "v1.37.1" }, ended},
 	} {
 		s := newSession(t, &plane{capacity: 1e9})
-		failsOver(&s, change, exitcode.Environmentf("kube-apiserver-0 ended"))
+		failsOver(&s, c.change, c.err)
 		first := s
 		got, dir, err := first.run(t.Context())
 		if err != nil || got.ExitCode != exitcode.Environment || len(got.EndedAt) != 1 {
@@ -352,8 +440,42 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 				break
 			}
 		}
-		if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != gaveWay {
-			t.Errorf("%s: %v to %v, %v", got.Answer, got.Low, got.High, got.GaveWay)
+		if got.Answer != string(Found) || *got.Low > 300 || *got.High < 290 || len(got.GaveWay) != 1 || got.GaveWay[0].Gate != c.gaveWay {
+			t.Errorf("%s: %s, %v to %v, %v", c.gaveWay, got.Answer, got.Low, got.High, got.GaveWay)
+		}
+	}
+}
+
+// A control plane that ends twice under the first load is below the range; the machine and the versions are known all the same.
+func TestPlaneEndsByTheFirstLoad(t *testing.T) {
+	s := newSession(t, &plane{})
+	s.trial = func(context.Context, run.Options) (r result.Result, err error) {
+		r.Run.UnexpectedExits, r.Run.Versions.Kubernetes, r.Run.Host.CPUs = []string{"etcd-0"}, "v1.37.1", 2
+		return r, exitcode.Environmentf("etcd-0 ended")
+	}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "`--resume "+s.o.Out+"`") {
+		t.Fatal(err)
+	}
+	next := again(s, s.o.Out)
+	c, _, err := next.run(t.Context())
+	if err != nil || c.Answer != string(BelowRange) || len(c.Trials) != 2 || c.Versions.Kubernetes != "v1.37.1" || c.Host.CPUs != 2 {
+		t.Errorf("%s, %+v, on %+v with %+v: %v", c.Answer, c.Trials, c.Host, c.Versions, err)
+	}
+}
+
+// Rates are tried with three digits, however low, and else whole numbers.
+func TestRoundedLoads(t *testing.T) {
+	for _, c := range []struct {
+		unit scenario.Unit
+		load float64
+		want string
+	}{
+		{scenario.PerSec, 0.01234, "0.0123/s"}, {scenario.PerSec, 1.234, "1.23/s"}, {scenario.PerSec, 98.76, "98.8/s"}, {scenario.PerSec, 1234.5, "1235/s"},
+		{scenario.Count, 3.4, "3"},
+	} {
+		s := session{c: result.Capacity{Unit: string(c.unit)}}
+		if got := s.text(c.load); got != c.want {
+			t.Errorf("%v is tried as %s, want %s", c.load, got, c.want)
 		}
 	}
 }

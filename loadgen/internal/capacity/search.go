@@ -36,7 +36,7 @@ func Default(least, to float64) Options {
 func (o Options) Check() error {
 	switch {
 	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
-		return fmt.Errorf("a range from %v over %v to %v: over 0 and rising", o.Least, o.From, o.To)
+		return fmt.Errorf("the range is empty: from %v over %v to %v", o.Least, o.From, o.To)
 	case o.Growth < 1.05 || o.Growth > 10:
 		return fmt.Errorf("a growth of %v: from 1.05 to 10", o.Growth)
 	}
@@ -118,6 +118,7 @@ type Search struct {
 	unusable              Outcome // Invalid or NoData: the outcome of the last trials
 	invalid               int     // how many of them in a row
 	ceiling               float64 // the lowest load at which the generator was the limit twice
+	forgotten             bool    // a ceiling was, once
 	lowestBad, held       float64
 	next                  int // of the shares at which trials are made
 	confirming            bool
@@ -155,17 +156,20 @@ func (s *Search) Next() (load float64, more bool) {
 		return s.confirmLoad, true
 	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between what held and what the generator cannot do
 		return math.Sqrt(s.held * s.ceiling), true
-	case s.good == 0 && s.bad == 0:
+	case !s.began(): // a plane that did not hold the first load is not given more
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
 	}
 	load = min(s.likely(), s.grown(max(s.held, s.o.From)))
 	if load >= s.ceiling {
-		load = math.Sqrt(s.held * min(s.ceiling, s.lowestBad))
+		load = math.Sqrt(s.held * s.belowCeiling())
 	}
 	return load, true
 }
+
+// began reports whether a load held, or the first one did not twice.
+func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
 // grown is the next load after one that held. A whole number grows by one at least.
 func (s *Search) grown(held float64) float64 {
@@ -200,19 +204,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.trials++
 	if outcome == Invalid || outcome == NoData {
-		if s.unusable != outcome {
-			s.unusable, s.invalid = outcome, 0
-		}
-		s.invalid++
-		switch {
-		case s.invalid < invalidInRow:
-		case outcome == NoData:
-			s.answer = Unjudged
-		case s.held > 0 && (load > s.lowestBad || !s.near(s.held, load)) && s.trials < s.o.Trials:
-			s.ceiling, s.invalid = min(s.ceiling, load), 0
-		default:
-			s.answer = GeneratorFirst
-		}
+		s.sawNothing(load, outcome)
 		return
 	}
 	s.invalid = 0
@@ -223,7 +215,11 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	s.update(load, outcome)
 	if s.confirming {
-		if math.Abs(load-s.confirmLoad) <= max(0.01*s.confirmLoad, 0.5) { // loads are rounded; others were tried for another width
+		rounding := 0.01 * s.confirmLoad
+		if s.o.Whole {
+			rounding = max(rounding, 0.5)
+		}
+		if math.Abs(load-s.confirmLoad) <= rounding { // others were tried for another width
 			s.confirm(outcome)
 		}
 		return
@@ -252,9 +248,10 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 	low, high := s.interval()
 	narrow := s.near(low, high)
-	if s.bad > 0 && (narrow || s.trials >= s.o.Trials) {
+	switch {
+	case s.bad > 0 && (narrow && s.began() || s.trials >= s.o.Trials):
 		switch {
-		case s.good == 0 && low <= s.o.Least*(1+2*gridStep):
+		case s.good == 0 && s.bad >= 2 && low <= s.o.Least*(1+2*gridStep):
 			s.answer = BelowRange
 			return
 		case !narrow && high/low-1 > mostWide*s.o.Width:
@@ -265,6 +262,8 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // it may lie above: then the end of the range holds
 			s.confirmLoad = s.o.To
 		}
+	case outcome == Good && s.stuck():
+		s.tryAbove()
 	}
 }
 

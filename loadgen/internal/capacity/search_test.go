@@ -236,3 +236,82 @@ func TestWholeLoadsGrow(t *testing.T) {
 		t.Errorf("%s after %v, want %v", e.Answer, loads, want)
 	}
 }
+
+// Where the generator is the limit below a load that was bad, more is tried once again: others may have used the machine.
+func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits func(load float64, invalid int) bool
+		want   capacity.Answer
+	}{
+		"for two trials": {func(_ float64, invalid int) bool { return invalid < 2 }, capacity.Found},
+		"for good":       {func(load float64, _ int) bool { return load > 500 }, capacity.GeneratorFirst},
+	} {
+		bad, invalid := false, 0
+		e := search(t, capacity.Default(50, 20_000), func(load float64) capacity.Outcome {
+			switch {
+			case bad && c.limits(load, invalid):
+				invalid++
+				return capacity.Invalid
+			case load > 700:
+				bad = true
+				return capacity.Bad
+			}
+			return capacity.Good
+		})
+		if e.Answer != c.want || e.Trials > 20 || e.Answer == capacity.Found && (e.Low > 700 || e.High < 700) {
+			t.Errorf("%s: %s, %v to %v after %d trials", name, e.Answer, e.Low, e.High, e.Trials)
+		}
+	}
+}
+
+// The end of the range, which the generator does not manage, is not confirmed for ever.
+func TestGeneratorsLimitAtTheEnd(t *testing.T) {
+	n := 0
+	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
+		switch n++; {
+		case n == 2:
+			return capacity.Bad
+		case load == 400:
+			return capacity.Invalid
+		}
+		return capacity.Good
+	})
+	if e.Answer != capacity.GeneratorFirst || e.Trials > 20 {
+		t.Errorf("%s after %d trials", e.Answer, e.Trials)
+	}
+}
+
+// Trials that are invalid and without data in turns are bounded, also where the lower end is confirmed.
+func TestUselessTrialsInTurns(t *testing.T) {
+	for _, useful := range []int{0, 12} {
+		n := 0
+		e := search(t, capacity.Default(50, 2000), func(load float64) capacity.Outcome {
+			switch n++; {
+			case n > useful:
+				return []capacity.Outcome{capacity.Invalid, capacity.NoData}[n%2]
+			case load > 300:
+				return capacity.Bad
+			}
+			return capacity.Good
+		})
+		if e.Answer != capacity.Unfinished || e.Trials > 50 {
+			t.Errorf("after %d useful trials: %s after %d", useful, e.Answer, e.Trials)
+		}
+	}
+}
+
+// After a first load that was bad no larger one is tried, and once is no proof that the capacity lies below it.
+func TestFirstTrialIsBad(t *testing.T) {
+	for _, to := range []float64{60, 20_000} {
+		var loads []float64
+		e := search(t, capacity.Default(50, to), func(load float64) capacity.Outcome {
+			if loads = append(loads, load); len(loads) == 1 || load > 700 {
+				return capacity.Bad
+			}
+			return capacity.Good
+		})
+		if loads[1] > loads[0] || e.Answer == capacity.BelowRange {
+			t.Errorf("up to %v: %s after %v", to, e.Answer, loads)
+		}
+	}
+}

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -22,14 +24,17 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 		return t, err
 	}
 	o.Scenario.Seed += int64(number)
-	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}}
+	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}, Cores: map[string]float64{}}
 	o.Out = filepath.Join(s.dir, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
 	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
 		return t, exitcode.EnvironmentError(err)
 	}
 	res, err := s.trial(ctx, o)
-	ended := endedBy(res)
+	if s.c.Versions.Kubernetes == "" {
+		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
+	}
+	ended := endedBy(res, err)
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
 	case err != nil && ctx.Err() == nil && ended != "" && again: // it is the load
@@ -44,36 +49,41 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	if ctx.Err() != nil {
 		return t, context.Cause(ctx)
 	}
-	if number == 1 {
-		s.c.Versions, s.c.Host = res.Run.Versions, res.Run.Host
-	}
 	held := take(&t, res)
-	t.Uses, err = s.uses(ctx, o.Out, held)
+	var cores map[string]float64
+	t.Uses, cores, err = s.uses(ctx, o.Out, held)
+	maps.Copy(t.Cores, cores)
 	return t, err
 }
 
-// endedBy says what ended a run whose environment failed, where that may be its load; empty: something else did.
-func endedBy(res result.Result) string {
+// endedBy says what ended a run with an error, where that may be its load; empty: something else did.
+func endedBy(res result.Result, err error) string {
 	switch {
-	case len(res.Run.UnexpectedExits) > 0:
+	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
 		return "the control plane ended"
+	case errors.Is(err, run.ErrPrepare):
+		return "the objects of a load were not made"
 	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane served
 		return "the first phase did not begin"
 	}
 	return ""
 }
 
-// usesOf are the resources used in a phase of a trial's run; none where nothing was recorded.
-func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, err error) {
+// usesOf are the resources, and the processors of each component, used in a phase of a trial's run; none where nothing was recorded.
+func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, cores map[string]float64, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	if rec.Archive == nil || p.Seconds() < 1 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return uses(ctx, rec.Archive, p.Start, p.End)
+	if all, err = uses(ctx, rec.Archive, p.Start, p.End); err != nil {
+		return nil, nil, err
+	}
+	cores, err = coresUsed(ctx, rec.Archive, p.Start, p.End)
+	return all, cores, err
 }
 
 // take judges a trial: invalid if the generator was the limit, good if every gate held, bad if one failed or a phase did not
@@ -109,16 +119,6 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 		if offered > 0 && p.Seconds() >= longest {
 			held, longest = p, p.Seconds()
 			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
-		}
-	}
-	seconds := res.Run.Ended.Sub(res.Run.Started).Seconds()
-	if n := len(res.Measurements.Phases); n > 0 {
-		seconds = res.Measurements.Phases[n-1].End.Sub(res.Measurements.Phases[0].Start).Seconds()
-	}
-	t.Cores = map[string]float64{}
-	for _, c := range res.Components {
-		if seconds > 0 {
-			t.Cores[c.Name] = c.CPUSeconds / seconds
 		}
 	}
 	return held

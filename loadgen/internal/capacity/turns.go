@@ -3,6 +3,7 @@ package capacity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,13 +31,19 @@ type pair struct {
 	out, resume string
 }
 
-// sideNames are those of the sides for readers; sideDirs their directories in that of both.
+// sideNames are those of the sides for readers; sideFlags say what they are; sideDirs are their directories in that of both.
 var (
 	sideNames = [2]string{"A", "B"}
+	sideFlags = [2]string{"--a", "--b"}
 	sideDirs  = [2]string{"a", "b"}
 )
 
 func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string, err error) {
+	defer func() {
+		for i := range p.sides {
+			p.sides[i].unlock()
+		}
+	}()
 	dir, made := p.resume, []string(nil)
 	if dir == "" {
 		if dir, made, err = rundir.Make(p.out, p.sides[0].o.Scenario.Name+"-ab", time.Now()); err != nil {
@@ -98,7 +105,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 			s.o.Out, s.o.Resume = "", of
 		}
 		if err := s.open(ctx); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", sideFlags[i], err)
 		}
 		s.c.InTurns = true
 	}

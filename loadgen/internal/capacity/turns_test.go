@@ -129,6 +129,11 @@ func TestInTurnsRefused(t *testing.T) {
 	if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it left %s: %v", p.out, err)
 	}
+	p, order = inPair(t, plane{capacity: 700}, plane{capacity: 700})
+	p.sides[1].o.Fuse.MaxRate = 200
+	if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), "--b: background.writes.rate=5000/s") || len(*order) > 0 {
+		t.Errorf("over the highest rate: %v after %d trials", err, len(*order))
+	}
 	one := newSession(t, &plane{capacity: 700})
 	_, single, err := one.run(t.Context())
 	if err != nil {

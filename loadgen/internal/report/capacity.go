@@ -173,8 +173,12 @@ func CapacityComparison(w io.Writer, c result.CapacityComparison, o TerminalOpti
 	answer := strings.ToUpper(c.Answer)
 	t.line(t.paint(style(verdict), answer) + t.paint("head", chart.Shorten(head, t.width-chart.TextWidth(answer))))
 	for i, s := range c.Sides {
-		if c.Why == "" && s.Answer == "unconfirmed" {
-			t.wrapped("", fmt.Sprintf("%c's capacity was not confirmed, and may be lower yet", 'A'+i))
+		switch {
+		case c.Why != "":
+		case s.MayBeLower():
+			t.wrapped("", fmt.Sprintf("%c is %s, and may be lower yet", 'A'+i, s.Answer))
+		case s.MayBeHigher():
+			t.wrapped("", fmt.Sprintf("%c: %s; it may be higher yet", 'A'+i, s.Answer))
 		}
 	}
 	if c.Why == "" && !c.InTurns {

@@ -25,6 +25,9 @@ const finishWithin = 3 * time.Minute
 // prepareAtOnce bounds how many loads make their objects at the same time.
 const prepareAtOnce = 4
 
+// ErrPrepare begins the error of a load whose objects were not made.
+var ErrPrepare = errors.New("prepare")
+
 type loads struct {
 	all   []*placed
 	fleet *workers.Fleet // nil: there are no workers
@@ -70,7 +73,7 @@ func (ls *loads) prepare(ctx context.Context) error {
 	for i, p := range ls.all {
 		group.Go(func() error {
 			if err := p.load.Prepare(ctx); err != nil {
-				errs[i] = exitcode.Environmentf("prepare %s (%s): %w", p.at.Name, p.at.Path, err)
+				errs[i] = exitcode.Environmentf("%w %s (%s): %w", ErrPrepare, p.at.Name, p.at.Path, err)
 			}
 			return nil
 		})

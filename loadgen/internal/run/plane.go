@@ -34,8 +34,8 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// errPlaneEnded is the cause by which a run ends when its plane does.
-var errPlaneEnded = errors.New("the control plane ended while the run went on")
+// ErrPlaneEnded is the cause by which a run ends when its plane does.
+var ErrPlaneEnded = errors.New("the control plane ended while the run went on")
 
 type bundledPlane struct {
 	console
@@ -141,7 +141,7 @@ func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 }
 
 func (p *bundledPlane) lossError(loss error) error {
-	return exitcode.Environmentf("%w: %w", errPlaneEnded, loss)
+	return exitcode.Environmentf("%w: %w", ErrPlaneEnded, loss)
 }
 
 func planeEnded(p *control.Supervisor) error {

@@ -139,7 +139,7 @@ func (p *sharedPlane) awaitLoss(ctx context.Context) error {
 }
 
 func (p *sharedPlane) lossError(loss error) error {
-	return exitcode.Environmentf("%w: %w", errPlaneEnded, loss)
+	return exitcode.Environmentf("%w: %w", ErrPlaneEnded, loss)
 }
 
 func (p *sharedPlane) close(lost bool, _ []result.Phase) error { return p.discard(lost) }

@@ -1,0 +1,87 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/promqltest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A phase that ends by a condition may have too few requests for a p99 with 99% confidence, however many another has.
+func TestPhaseOfUnknownLength(t *testing.T) {
+	s, err := scenario.Parse("known.yaml", []byte(`apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: known
+phases:
+  - {name: open, until: watchesOpen, within: 1m, load: [{name: crowd, kind: watches, count: 100, rate: 10/s}]}
+  - {name: hold, for: 20s}
+background: [{name: reads, kind: requests, verb: get, rate: 50/s}]
+gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: [open, hold]}]
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addGates(s); s.Gates[0].Objective != "request-latency" {
+		t.Errorf("the gate is %s", s.Gates[0].Objective)
+	}
+}
+
+// TestGrowth: at 10 requests a second that take a second each, and scrapes every 5 s, chance rarely makes requests seem to pile up
+// within 20 s; what does pile up shows.
+func TestGrowth(t *testing.T) {
+	t.Log("seed 1")
+	const phases, rate, every, seconds = 300, 10, 5, 20
+	rng := rand.New(rand.NewPCG(1, 1))
+	var series strings.Builder
+	fmt.Fprintf(&series, "load %ds\n", every)
+	add := func(load, inFlight, total string) {
+		fmt.Fprintf(&series, "  stormglass_requests_in_flight{load=%q} %s\n  stormglass_requests_total{load=%q} %s\n", load, inFlight, load, total)
+	}
+	for i := range phases {
+		var inFlight, total [seconds/every + 1]int
+		for came := rng.ExpFloat64()/rate - 1; came < seconds; came += rng.ExpFloat64() / rate {
+			for n := range total {
+				switch at := float64(n * every); {
+				case came+1 <= at:
+					total[n]++
+				case came <= at:
+					inFlight[n]++
+				}
+			}
+		}
+		add(fmt.Sprint(i), strings.Trim(fmt.Sprint(inFlight), "[]"), strings.Trim(fmt.Sprint(total), "[]"))
+	}
+	add("many", "100+150x4", "0+5000x4")
+	add("few", "0+7.5x4", "0+200x4")
+	a, start := archive.Evaluating(promqltest.LoadedStorage(t, series.String())), time.Unix(0, 0)
+	end := start.Add(seconds * time.Second)
+	grows := func(load string) float64 {
+		t.Helper()
+		got, err := a.Instant(t.Context(), strings.NewReplacer("$load", load, "$window", archive.Window(start, end)).Replace(growth), end)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("load %s: %v, %v", load, got, err)
+		}
+		return got[0].V
+	}
+	broken := 0
+	for i := range phases {
+		if grows(fmt.Sprint(i)) > bound(mostGrowth).Value {
+			broken++
+		}
+	}
+	if t.Logf("%d of %d steady phases break the bound", broken, phases); broken > phases*3/100 {
+		t.Error("chance breaks it")
+	}
+	for _, load := range []string{"many", "few"} { // 30 of 1,000 a second, and 30 of 800 in all
+		if got := grows(load); math.Abs(got-0.03) > 0.001 {
+			t.Errorf("of %s requests %v pile up, want 3%%", load, got)
+		}
+	}
+}

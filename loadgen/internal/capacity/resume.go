@@ -1,0 +1,74 @@
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/compare"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// otherSearch says how the search in a directory differs from the one that is to go on there, with a hint; empty: it does not.
+func (s *session) otherSearch(before result.Capacity) string {
+	missing := func(from, sets []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
+	}
+	lost, added := missing(s.c.Overrides, before.Overrides), missing(before.Overrides, s.c.Overrides)
+	switch {
+	case before.Scenario != s.c.Scenario:
+		return fmt.Sprintf("it searched the scenario %s (name that one)", before.Scenario)
+	case lost != "":
+		return fmt.Sprintf("its trials had the setting %s (give it again)", lost)
+	case added != "":
+		return fmt.Sprintf("its trials did not have the setting %s (leave it out)", added)
+	case !slices.Equal(before.Overrides, s.c.Overrides):
+		return fmt.Sprintf("its trials had the settings in the order %s (give them so)", strings.Join(before.Overrides, ", "))
+	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
+		return fmt.Sprintf("it searched %s, and the scenario's capacity is %s now (put it back, or search anew)", rangeOf(before), rangeOf(s.c))
+	}
+	return ""
+}
+
+// rangeOf is "nodes.count from 100 to 20000".
+func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
+
+// stays reports whether the directory of a search without a trial stays: it has logs of a plane, or a load that ended one.
+func (s *session) stays() bool {
+	_, absent := os.Stat(filepath.Join(s.dir, trialDir(1)))
+	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
+}
+
+// resumed says how to go on with the search, with further flags.
+func (s *session) resumed(flags string) string {
+	return compare.GoOn(cmp.Or(s.whole, s.dir), flags)
+}
+
+// nextStep says what to do about an answer that is no capacity; empty: nothing.
+func (s *session) nextStep() string {
+	least := 0.0
+	if s.c.Unit != string(scenario.PerSec) {
+		least = 1
+	}
+	switch e := s.search.Estimate(); e.Answer {
+	case AboveRange:
+		return fmt.Sprintf("search higher: `--set capacity.to=%s`", s.text(4*s.c.To))
+	case BelowRange:
+		if lower := max(least, s.c.From/10); lower < s.c.From {
+			return fmt.Sprintf("search lower: `--set capacity.from=%s`", s.text(lower))
+		}
+	case Unconfirmed:
+		return fmt.Sprintf("the lower end did not hold again: search anew, from `--set capacity.from=%s` on, with longer phases or nothing else on the machine", s.text(max(least, e.Low/2)))
+	case Unfinished:
+		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
+	case GeneratorFirst:
+		return "once the generator has more of the machine, " + s.resumed("")
+	case Unjudged:
+		return s.resumed("")
+	}
+	return ""
+}
