@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,12 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 }
 
 // DiagnosePrometheus returns what names the causes of what a Prometheus recorded between two times, or records now, each
-// time that it is called.
+// time that it is called. While something lasts the calm time stays the one before it, as long as it has data.
 func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
 		d, err := diagnosePrometheus(ctx, p, o, &live)
-		if err == nil {
+		if err == nil || exitcode.Of(err) == exitcode.NoData { // then the calm time that was kept may have no data, and is forgotten
 			live.Saw(d)
 		}
 		return d, err
@@ -85,7 +86,7 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 		return d, exitcode.UsageError(fmt.Errorf("--prometheus: %w", err))
 	}
 	now := time.Now()
-	var named diagnosis.Options
+	named := diagnosis.Options{Step: o.Step}
 	for _, s := range o.spans(&named) {
 		if s.text == "" {
 			continue
@@ -97,7 +98,7 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 			return d, exitcode.Usagef("%s %q: %w", s.flag, s.text, err)
 		}
 	}
-	if err := apartFrom(named); err != nil {
+	if err := cmp.Or(o.bounded(named), apartFrom(named)); err != nil {
 		return d, err
 	}
 	source.NameJobs(ctx)
@@ -122,6 +123,14 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	case clusters != "":
 		return d, exitcode.Usagef("--prometheus: %s: %s", source.URL(), clusters)
 	}
+	if options.Step == 0 {
+		if options.Step, err = diagnosis.Interval(ctx, source, options.Under.To); err != nil {
+			return d, ofPrometheus(ctx, source, err)
+		}
+	}
+	if err := o.bounded(options); err != nil {
+		return d, err
+	}
 	d, err = diagnosis.Diagnose(ctx, source, options)
 	return d, ofPrometheus(ctx, source, err)
 }
@@ -138,6 +147,28 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 		return exitcode.EnvironmentError(err)
 	}
 	return err
+}
+
+// longest and mostSteps bound a time of a Prometheus that is named: each series has a value at each of its steps.
+const (
+	longest   = 48 * time.Hour
+	mostSteps = 11_000
+)
+
+// bounded refuses a named time that is too long. A step of zero is not known yet.
+func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
+	for _, s := range o.spans(&times) {
+		if s.text == "" {
+			continue
+		}
+		switch length := s.into.To.Sub(s.into.From); {
+		case length > longest:
+			return exitcode.Usagef("%s %q: %s is too long: at most %s (name a shorter time)", s.flag, s.text, length, longest)
+		case times.Step > 0 && length/times.Step > mostSteps:
+			return exitcode.Usagef("%s %q: %d steps of %s are too many: at most %d (name a larger --step or a shorter time)", s.flag, s.text, length/times.Step, times.Step, mostSteps)
+		}
+	}
+	return nil
 }
 
 // apartFrom refuses a calm time and a diagnosed one that overlap: nothing differs from itself.

@@ -1,10 +1,16 @@
 package loadgen
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -67,5 +73,84 @@ func TestTimesOutsideTheRun(t *testing.T) {
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// A named time has an end where its answer would be too large.
+func TestLongTimesAreRefused(t *testing.T) {
+	from := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		length, step time.Duration
+		want         string
+	}{
+		{48 * time.Hour, 0, ""},
+		{49 * time.Hour, time.Hour, `--under "soak": 49h0m0s is too long`},
+		{46 * time.Hour, 15 * time.Second, `--under "soak": 11040 steps of 15s are too many: at most 11000 (name a larger --step`},
+		{46 * time.Hour, 30 * time.Second, ""},
+	} {
+		err := DiagnoseOptions{Under: "soak"}.bounded(diagnosis.Options{Under: result.Span{From: from, To: from.Add(c.length)}, Step: c.step})
+		if c.want == "" && err != nil || c.want != "" && (exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s in steps of %s: %v", c.length, c.step, err)
+		}
+	}
+}
+
+// While a symptom lasts the calm time before it is kept; once that has no data another one is compared with.
+func TestLiveForgetsACalmTimeWithoutData(t *testing.T) {
+	slowFrom := time.Now().Add(-75 * time.Second)
+	slow, recorded := true, true
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var values []string
+		if recorded && strings.Contains(r.FormValue("query"), `verb=~"POST`) { // the mean time of writes
+			number := func(name string) float64 {
+				v, err := strconv.ParseFloat(r.FormValue(name), 64)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				return v
+			}
+			end, step := number("end"), number("step")
+			for at := number("start"); at <= end && step > 0; at += step {
+				seconds := "0.01"
+				if slow && at > float64(slowFrom.Unix()) {
+					seconds = "5"
+				}
+				values = append(values, fmt.Sprintf("[%f,%q]", at, seconds))
+			}
+		}
+		all := ""
+		if len(values) > 0 {
+			all = fmt.Sprintf(`{"metric":{"job":"kube-apiserver","instance":"kube-apiserver-0"},"values":[%s]}`, strings.Join(values, ","))
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, all)
+	}))
+	t.Cleanup(server.Close)
+	diagnose := DiagnosePrometheus(Prometheus{URL: server.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})
+	first, err := diagnose(t.Context())
+	if err != nil || first.Answer != result.Unknown || len(first.Symptoms) != 1 {
+		t.Fatalf("%s, %+v: %v", first.Answer, first.Symptoms, err)
+	}
+	if kept, err := diagnose(t.Context()); err != nil || kept.Calm != first.Calm {
+		t.Errorf("while it lasts it is compared with %v, not %v: %v", kept.Calm, first.Calm, err)
+	}
+	recorded = false
+	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData {
+		t.Errorf("without data: %v", err)
+	}
+	recorded, slow = true, false
+	if last, err := diagnose(t.Context()); err != nil || last.Answer != result.Healthy || !last.Calm.From.After(first.Calm.From) {
+		t.Errorf("%s, compared with %v as before, %v: %v", last.Answer, last.Calm, first.Calm, err)
+	}
+}
+
+// An answer that lacks a store's data names no cause.
+func TestIncompleteAnswerIsNotDiagnosed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","warnings":["store 10.0.0.7:10901 is unavailable"],"data":{"resultType":"matrix","result":[]}}`)
+	}))
+	t.Cleanup(server.Close)
+	_, err := DiagnosePrometheus(Prometheus{URL: server.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})(t.Context())
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "store 10.0.0.7:10901 is unavailable (") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
 	}
 }

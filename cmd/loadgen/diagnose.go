@@ -62,15 +62,14 @@ there are symptoms without a cause, or too little data.`,
 			case len(args) == 1 && loadgen.IsComparison(args[0]):
 				return loadgen.Usage(errors.New(args[0] + " holds the runs of several variants (name the directory of one, in it)"))
 			}
-			if live && url == "" {
+			diagnose := loadgen.DiagnosePrometheus(prometheus.config, o)
+			switch {
+			case url == "" && live:
 				var err error
-				if prometheus.config.URL, err = loadgen.ObserverURL(dir); err != nil {
+				if diagnose, err = diagnoseObserved(func() (string, error) { return loadgen.ObserverURL(dir) }, prometheus.config, o); err != nil {
 					return err
 				}
-				url, prometheus.config.Ours = prometheus.config.URL, true
-			}
-			diagnose := loadgen.DiagnosePrometheus(prometheus.config, o)
-			if url == "" {
+			case url == "":
 				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return loadgen.Diagnose(ctx, args[0], o) }
 			}
 			if live {
@@ -93,6 +92,29 @@ there are symptoms without a cause, or too little data.`,
 	prometheus.add(flags)
 	output = commandline.AddOutput(cmd)
 	return cmd
+}
+
+// diagnoseObserved diagnoses what an observer records. Its address is read again where it cannot be reached: it may have been
+// started anew.
+func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o loadgen.DiagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
+	var err error
+	if p.URL, err = address(); err != nil {
+		return nil, err
+	}
+	p.Ours = true
+	diagnose := loadgen.DiagnosePrometheus(p, o)
+	return func(ctx context.Context) (result.Diagnosis, error) {
+		d, err := diagnose(ctx)
+		if loadgen.ExitCode(err) != loadgen.ExitEnvironment {
+			return d, err
+		}
+		if next, unread := address(); unread == nil && next != "" && next != p.URL {
+			p.URL = next
+			diagnose = loadgen.DiagnosePrometheus(p, o)
+			return diagnose(ctx)
+		}
+		return d, err
+	}, nil
 }
 
 // leastStep and mostStep bound the time between scrapes.

@@ -3,22 +3,22 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The present is followed past a disturbance and an error, and each is said once.
-func TestFollowGoesOn(t *testing.T) {
-	sick := result.Diagnosis{Answer: result.Diagnosed, Causes: []result.Cause{{Kind: "killed", Components: []string{"etcd-0"}}}}
-	answers := []struct {
-		d   result.Diagnosis
-		err error
-	}{{d: result.Diagnosis{Answer: result.Healthy}}, {d: sick}, {d: sick}, {err: errors.New("refused")}, {err: errors.New("refused")}, {d: result.Diagnosis{Answer: result.Healthy}}}
+// followed is what follow says of answers; the last is not shown.
+func followed(t *testing.T, answers []answer) (said []string) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	var said []string
 	diagnose := func(context.Context) (result.Diagnosis, error) {
 		next := answers[0]
 		if answers = answers[1:]; len(answers) == 0 {
@@ -27,8 +27,61 @@ func TestFollowGoesOn(t *testing.T) {
 		return next.d, next.err
 	}
 	show := func(d result.Diagnosis) error { said = append(said, d.Answer); return nil }
-	err := follow(ctx, time.Millisecond, diagnose, show, func(err error) { said = append(said, err.Error()) })
-	if want := []string{result.Healthy, result.Diagnosed, "refused"}; err != nil || !slices.Equal(said, want) {
-		t.Errorf("%v: it said %s, want %s", err, said, want)
+	if err := follow(ctx, time.Millisecond, diagnose, show, func(err error) { said = append(said, err.Error()) }); err != nil {
+		t.Error(err)
+	}
+	return said
+}
+
+type answer struct {
+	d   result.Diagnosis
+	err error
+}
+
+// The present is followed past a disturbance and an error, and each is said once.
+func TestFollowGoesOn(t *testing.T) {
+	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
+	sick := answer{d: result.Diagnosis{Answer: result.Diagnosed, Causes: []result.Cause{{Kind: "killed", Components: []string{"etcd-0"}}}}}
+	refused := answer{err: errors.New("refused")}
+	said := followed(t, []answer{healthy, sick, sick, refused, refused, healthy})
+	if want := []string{result.Healthy, result.Diagnosed, "refused"}; !slices.Equal(said, want) {
+		t.Errorf("it said %s, want %s", said, want)
+	}
+}
+
+// An answer of other symptoms or limits is another one; a symptom that comes again is not.
+func TestFollowShowsOtherSymptomsAndLimits(t *testing.T) {
+	reads, writes := result.Evidence{What: "reads", Component: "kube-apiserver-0"}, result.Evidence{What: "writes", Component: "kube-apiserver-0"}
+	unknown := func(symptoms ...result.Evidence) answer {
+		return answer{d: result.Diagnosis{Answer: result.Unknown, Symptoms: symptoms}}
+	}
+	full := answer{d: result.Diagnosis{Answer: result.Healthy, Limits: []result.Cause{{Kind: "processors", Components: []string{"loadgen"}}}}}
+	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
+	said := followed(t, []answer{unknown(reads), unknown(reads, reads), unknown(reads, writes), healthy, full, full, healthy})
+	if want := []string{result.Unknown, result.Unknown, result.Healthy, result.Healthy}; !slices.Equal(said, want) {
+		t.Errorf("it said %s, want %s", said, want)
+	}
+}
+
+// An observer that was started anew at another address is found.
+func TestRestartedObserverIsFound(t *testing.T) {
+	gone, again := httptest.NewServer(http.NotFoundHandler()), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`) // nothing was scraped yet
+	}))
+	gone.Close()
+	t.Cleanup(again.Close)
+	addresses := []string{gone.URL, again.URL}
+	diagnose, err := diagnoseObserved(func() (string, error) {
+		next := addresses[0]
+		addresses = addresses[1:]
+		return next, nil
+	}, loadgen.Prometheus{}, loadgen.DiagnoseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := diagnose(t.Context()); loadgen.ExitCode(err) != loadgen.ExitNoData || !strings.Contains(err.Error(), again.URL) {
+			t.Errorf("%v, want that %s has no data", err, again.URL)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,6 +27,8 @@ type Diagnosis struct {
 	Limits []Cause `json:"limits,omitempty"`
 	// Symptoms that no cause explains
 	Symptoms []Evidence `json:"symptoms"`
+	// Standing: signs of a cause that the calm time has too: they began before it, or are always so
+	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest causes, two of them, where the answer is "unknown"
 	Nearest []Cause `json:"nearest,omitempty"`
 	// Lacked: signals that had no data, by name
@@ -73,11 +76,19 @@ type Evidence struct {
 	Strength  float64   `json:"strength"`       // |under - calm| in robust standard deviations of the calm time
 }
 
-// Gist is the answer with the kinds and components of the causes, without figures and times.
+// Gist is the answer with the kinds and components of causes and limits and with the symptoms, without figures and times.
 func (d Diagnosis) Gist() string {
-	said := d.Answer
+	said := []string{d.Answer}
 	for _, c := range d.Causes {
-		said += "; " + c.Kind + " " + strings.Join(c.Components, ",")
+		said = append(said, c.Kind+" "+strings.Join(c.Components, ","))
 	}
-	return said
+	for _, c := range d.Limits {
+		said = append(said, "limit "+c.Kind+" "+strings.Join(c.Components, ","))
+	}
+	var symptoms []string
+	for _, e := range d.Symptoms {
+		symptoms = append(symptoms, e.What+" of "+e.Component)
+	}
+	slices.Sort(symptoms) // their order tells nothing, and one may come again
+	return strings.Join(append(said, slices.Compact(symptoms)...), "; ")
 }

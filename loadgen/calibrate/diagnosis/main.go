@@ -18,7 +18,7 @@ func main() {
 	var o options
 	o.Flags("runs/diagnosis")
 	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
-	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all")
+	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all but pairs, which are every pair beside every storm")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
 	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, as 'capacity/*/trial-*'; prints only what is said of them")
 	flag.Parse()

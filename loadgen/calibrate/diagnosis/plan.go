@@ -80,11 +80,15 @@ type plan struct {
 	seed        int64
 }
 
-// plans are the runs: of each topology beside each storm with all its faults in one size, pairs, and healthy storms.
+// plans are the runs: of each topology beside each storm with all its faults in one size, some pairs, and healthy storms. Those with
+// every pair, pairs-three-rollout and so on, are run if they are named.
 func (t table) plans(o options) (all []plan) {
+	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
 		for j, storm := range t.Storms {
 			p := plan{name: topology + "-" + storm, storm: storm, topology: t.Topologies[topology], seed: o.seed}
+			both := p
+			both.name = "pairs-" + p.name
 			shuffle := rand.New(rand.NewPCG(uint64(o.seed), uint64(3*i+j)))
 			for k, c := range t.Cases {
 				if slices.Contains(c.On, topology) && (len(c.Beside) == 0 || slices.Contains(c.Beside, storm)) {
@@ -93,15 +97,25 @@ func (t table) plans(o options) (all []plan) {
 				}
 			}
 			for k, pair := range t.Pairs {
-				a, b := t.named(pair[0]), t.named(pair[1])
-				if k%len(t.Storms) == j && slices.Contains(a.On, topology) && slices.Contains(b.On, topology) {
-					p.faults = append(p.faults, planted{phase: fmt.Sprintf("pair-%d", k+1), cases: []faultCase{a, b}, size: 1})
+				f := planted{phase: fmt.Sprintf("pair-%d", k+1), cases: []faultCase{t.named(pair[0]), t.named(pair[1])}, size: 1}
+				if slices.ContainsFunc(f.cases, func(c faultCase) bool { return !slices.Contains(c.On, topology) }) {
+					continue
 				}
+				if k%len(t.Storms) == j {
+					p.faults = append(p.faults, f)
+				}
+				f.size = (j + k) % len(f.cases[0].Sizes)
+				both.faults = append(both.faults, f)
 			}
-			shuffle.Shuffle(len(p.faults), func(a, b int) { p.faults[a], p.faults[b] = p.faults[b], p.faults[a] })
-			// What restarts etcd with other data goes last, and then what leaves pods behind.
-			slices.SortStableFunc(p.faults, func(a, b planted) int { return last(a) - last(b) })
+			for _, one := range []plan{p, both} {
+				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
+				// What restarts etcd with other data goes last, and then what leaves pods behind.
+				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
+			}
 			all = append(all, p)
+			if len(both.faults) > 0 {
+				pairs = append(pairs, both)
+			}
 		}
 	}
 	storms := [][]string{ // in the size that takes two minutes
@@ -119,7 +133,7 @@ func (t table) plans(o options) (all []plan) {
 		all = append(all, plan{name: fmt.Sprintf("healthy-%02d", i), scenario: s[0], sets: s[1:], seed: o.seed + int64(i)})
 	}
 	if len(o.plans) > 0 {
-		all = slices.DeleteFunc(all, func(p plan) bool {
+		all = slices.DeleteFunc(append(all, pairs...), func(p plan) bool {
 			return !slices.ContainsFunc(o.plans, func(name string) bool { return strings.HasPrefix(p.name, name) })
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,21 @@ func written(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// A run that did not pass says why it has no diagnosis; one that passed needs none.
+func TestMissingDiagnosisIsNoted(t *testing.T) {
+	dir := judgedDir(t) // without an API server
+	for most, want := range map[int]result.Verdict{41: result.Fail, 42: result.Pass} {
+		res, err := By(t.Context(), dir, []string{written(t, "gates.yaml", fmt.Sprintf("gates:\n  - {name: open, expr: 'max(process_open_fds)', max: %d}\n", most))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted := slices.ContainsFunc(res.Notes, func(note string) bool { return strings.HasPrefix(note, "no diagnosis: ") })
+		if res.Verdict != want || res.Diagnosis != nil || noted != (want != result.Pass) {
+			t.Errorf("at most %d: %s, notes %q", most, res.Verdict, res.Notes)
+		}
+	}
 }
 
 // A run is judged by gates and rules written after it. Of rules

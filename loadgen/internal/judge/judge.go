@@ -70,8 +70,9 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
-		// Too short a run, or one without metrics, has no diagnosis.
-		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began()}); err == nil {
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began()}); err != nil {
+			res.Notes = append(res.Notes, "no diagnosis: "+err.Error())
+		} else {
 			res.Diagnosis = &d
 		}
 	}

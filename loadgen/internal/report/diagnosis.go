@@ -32,12 +32,15 @@ func diagnosisStyle(d result.Diagnosis) string {
 
 // spanText is "2026-11-25 14:00:00 to 14:05:00 UTC".
 func spanText(s result.Span) string {
-	from, to := s.From.UTC(), s.To.UTC()
-	end := time.TimeOnly
-	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
-		end = time.DateTime
+	return s.From.UTC().Format(time.DateTime) + " to " + s.To.UTC().Format(layoutWithin(s)) + " UTC"
+}
+
+// layoutWithin is the form of times within a span: with the date where it does not lie within one day (UTC).
+func layoutWithin(s result.Span) string {
+	if s.From.UTC().Format(time.DateOnly) != s.To.UTC().Format(time.DateOnly) {
+		return time.DateTime
 	}
-	return from.Format(time.DateTime) + " to " + to.Format(end) + " UTC"
+	return time.TimeOnly
 }
 
 // diagnosed is the section of a run that did not pass.
@@ -53,22 +56,28 @@ func (t *terminal) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// nothingMoved is said of a run that did not pass and is healthy.
+// nothingMoved is written for a run that did not pass and is healthy.
 const nothingMoved = "no cause and no symptom: nothing that a diagnosis knows moved"
 
 func (t *terminal) diagnosis(d result.Diagnosis) {
 	for _, c := range d.Causes {
 		t.line("")
-		t.cause(c, "fail")
+		t.cause(c, d.Under, "fail")
 	}
 	for _, c := range d.Limits {
 		t.line("")
-		t.cause(c, "dim")
+		t.cause(c, d.Under, "dim")
 	}
 	if len(d.Symptoms) > 0 {
 		t.line("")
 		for _, e := range d.Symptoms {
-			t.line("unexplained: " + symptomText(e))
+			t.line("unexplained: " + symptomText(e, d.Under))
+		}
+	}
+	if len(d.Standing) > 0 {
+		t.line("")
+		for _, e := range d.Standing {
+			t.line("as before: " + standingText(e))
 		}
 	}
 	for _, c := range d.Nearest {
@@ -76,8 +85,8 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 	}
 }
 
-func (t *terminal) cause(c result.Cause, style string) {
-	t.line(t.paint(style, c.Kind) + "  " + chart.Shorten(chart.Clean(c.Title+causeTimes(c)), t.width-chart.TextWidth(c.Kind)-2))
+func (t *terminal) cause(c result.Cause, under result.Span, style string) {
+	t.line(t.paint(style, c.Kind) + "  " + chart.Shorten(chart.Clean(c.Title+causeTimes(c, under)), t.width-chart.TextWidth(c.Kind)-2))
 	t.wrapped("  seen       ", c.Sentence)
 	if len(c.Explains) > 0 {
 		t.wrapped("  explains   ", explainsText(c))
@@ -98,11 +107,13 @@ func (t *terminal) wrapped(label, text string) {
 	}
 }
 
-func causeTimes(c result.Cause) string {
+// causeTimes is ", 14:00:00 to 14:05:00" of a cause within the diagnosed time.
+func causeTimes(c result.Cause, under result.Span) string {
+	began := c.Began.UTC().Format(layoutWithin(under))
 	if c.Ended.IsZero() {
-		return ", since " + c.Began.UTC().Format(time.TimeOnly)
+		return ", since " + began
 	}
-	return fmt.Sprintf(", %s to %s", c.Began.UTC().Format(time.TimeOnly), c.Ended.UTC().Format(time.TimeOnly))
+	return fmt.Sprintf(", %s to %s", began, c.Ended.UTC().Format(layoutWithin(result.Span{From: c.Began, To: c.Ended})))
 }
 
 func explainsText(c result.Cause) string {
@@ -120,17 +131,22 @@ func explainsText(c result.Cause) string {
 // lackedText lists the signals without data.
 func lackedText(d *result.Diagnosis) string { return strings.Join(d.Lacked, ", ") }
 
-func symptomText(e result.Evidence) string {
-	return chart.Clean(fmt.Sprintf("%s of %s from %s", e.What, e.Component, e.Began.UTC().Format(time.TimeOnly)))
+func symptomText(e result.Evidence, under result.Span) string {
+	return chart.Clean(fmt.Sprintf("%s of %s from %s", e.What, e.Component, e.Began.UTC().Format(layoutWithin(under))))
+}
+
+// standingText is "connections are refused of kube-scheduler-0, in the calm time too".
+func standingText(e result.Evidence) string {
+	return chart.Clean(fmt.Sprintf("%s of %s, in the calm time too", e.What, e.Component))
 }
 
 // diagnosisPage is the page's section.
 type diagnosisPage struct {
 	Compared string
 	Causes   []causeItem
-	// Unexplained symptoms, and the nearest causes.
-	Unexplained, Nearest []string
-	Lacked               string
+	// Unexplained symptoms, what was so in the calm time too, and the nearest causes.
+	Unexplained, Standing, Nearest []string
+	Lacked                         string
 }
 
 // causeItem is one cause or limit.
@@ -147,12 +163,15 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	view := diagnosisPage{Compared: spanText(d.Calm), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
-			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
+			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
 			Look: chart.Clean(c.Look), Page: c.Page, Limit: i >= len(d.Causes),
 		})
 	}
 	for _, e := range d.Symptoms {
-		view.Unexplained = append(view.Unexplained, symptomText(e))
+		view.Unexplained = append(view.Unexplained, symptomText(e, d.Under))
+	}
+	for _, e := range d.Standing {
+		view.Standing = append(view.Standing, standingText(e))
 	}
 	for _, c := range d.Nearest {
 		view.Nearest = append(view.Nearest, chart.Clean(c.Sentence))
@@ -164,15 +183,21 @@ func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:
 
 // diagnosisSummary writes the causes, and symptoms without one, as a list of Markdown.
 func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
-	if d == nil || len(d.Causes)+len(d.Limits)+len(d.Symptoms) == 0 {
+	if d == nil {
 		return
 	}
 	b.WriteString("\nDiagnosis, from metrics alone:\n\n")
+	if d.Answer == result.Healthy {
+		fmt.Fprintf(b, "- %s\n", nothingMoved)
+	}
 	for _, c := range slices.Concat(d.Causes, d.Limits) {
 		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(chart.Clean(c.Title)), markdown.Cell(chart.Clean(c.Sentence)))
 	}
 	for _, e := range d.Symptoms {
-		fmt.Fprintf(b, "- unexplained: %s\n", markdown.Cell(symptomText(e)))
+		fmt.Fprintf(b, "- unexplained: %s\n", markdown.Cell(symptomText(e, d.Under)))
+	}
+	for _, e := range d.Standing {
+		fmt.Fprintf(b, "- as before: %s\n", markdown.Cell(standingText(e)))
 	}
 	for _, c := range d.Nearest {
 		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(chart.Clean(c.Sentence)))

@@ -153,30 +153,58 @@ func ObserverURL(dir string) (string, error) {
 // diagnoseEvery is how many scrapes pass between two diagnoses of the present.
 const diagnoseEvery = 3
 
-// diagnose logs each diagnosis of the present that differs from the one before.
+// diagnose logs diagnoses of the present until ctx ends.
 func diagnose(ctx context.Context, recorder *record.Recorder, log func(format string, args ...any)) {
-	live, told := diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, result.Healthy
+	present := presentLog{live: diagnosis.Live{Since: time.Now(), Step: recorder.Interval()}, log: log}
 	samples := archive.Evaluating(recorder.Live())
 	_ = wait.PollUntilContextCancel(ctx, diagnoseEvery*recorder.Interval(), false, func(ctx context.Context) (bool, error) {
-		d, err := diagnosis.Diagnose(ctx, samples, live.Options(time.Now()))
-		if err != nil { // too little was recorded yet
-			return false, nil
-		}
-		if live.Saw(d); d.Gist() == told {
-			return false, nil
-		}
-		told = d.Gist()
-		if len(d.Causes) == 0 {
-			log("diagnosis: %s", d.Answer)
-		}
-		for _, e := range d.Symptoms {
-			log("diagnosis: unexplained: %s of %s", e.What, e.Component)
-		}
-		for _, c := range d.Causes {
-			log("diagnosis: %s: %s", c.Title, c.Sentence)
+		options := present.live.Options(time.Now())
+		d, err := diagnosis.Diagnose(ctx, samples, options)
+		if ctx.Err() == nil {
+			present.take(options, d, err)
 		}
 		return false, nil
 	})
+}
+
+// presentLog logs each diagnosis of the present, and each error, that differs from the one before.
+type presentLog struct {
+	live diagnosis.Live
+	told string // the last one logged
+	log  func(format string, args ...any)
+}
+
+// take takes in a diagnosis, or why none could be made: then the calm time that was kept may have no data, and is forgotten.
+func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
+	noData := exitcode.Of(err) == exitcode.NoData
+	if err == nil || noData {
+		p.live.Saw(d)
+	}
+	now := d.Gist()
+	if err != nil {
+		now = err.Error()
+	}
+	early := noData && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // too little was recorded yet
+	if early || now == p.told {
+		return
+	}
+	p.told = now
+	if err != nil {
+		p.log("diagnosis: none: %s", now)
+		return
+	}
+	if len(d.Causes) == 0 {
+		p.log("diagnosis: %s", d.Answer)
+	}
+	for _, e := range d.Symptoms {
+		p.log("diagnosis: unexplained: %s of %s", e.What, e.Component)
+	}
+	for _, c := range d.Causes {
+		p.log("diagnosis: %s: %s", c.Title, c.Sentence)
+	}
+	for _, c := range d.Limits {
+		p.log("diagnosis: limit: %s: %s", c.Title, c.Sentence)
+	}
 }
 
 func running(dir string) (control.Cluster, error) {

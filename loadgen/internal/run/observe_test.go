@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +21,9 @@ import (
 
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // etcdOnly is the directory of a plane of one component, which lives until stop
@@ -141,5 +145,46 @@ func TestObserveRefused(t *testing.T) {
 		if got := fmt.Sprintf("%d %v", exitcode.Of(err), err); !strings.HasPrefix(got, want) || strings.Contains(got, "\n") {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// Why there is no diagnosis is logged once, and no later one is compared with a calm time that has no data any more. While too
+// little was recorded yet nothing is logged.
+func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
+	start := time.Date(2026, 11, 25, 14, 0, 0, 0, time.UTC)
+	var logged []string
+	p := presentLog{live: diagnosis.Live{Since: start, Step: 5 * time.Second}, log: func(format string, args ...any) {
+		logged = append(logged, fmt.Sprintf(format, args...))
+	}}
+	hang := []result.Cause{{Kind: "hang", Title: "a process hangs", Sentence: "etcd-0: scrapes hang"}}
+	for _, c := range []struct {
+		after  time.Duration
+		causes []result.Cause
+		err    error
+		kept   bool // the calm time that it is compared with
+	}{
+		{time.Minute, nil, diagnosis.Nothing, false},
+		{time.Hour, hang, nil, false},
+		{2 * time.Hour, nil, errors.New("query timed out"), true},
+		{3 * time.Hour, nil, diagnosis.Nothing, true},
+		{4 * time.Hour, nil, diagnosis.Nothing, false},
+		{5 * time.Hour, hang, nil, false},
+	} {
+		o := p.live.Options(start.Add(c.after))
+		if o.CalmByDefault == c.kept {
+			t.Errorf("after %s it is compared with %s to %s", c.after, o.Calm.From, o.Calm.To)
+		}
+		d := result.Diagnosis{}
+		if c.err == nil {
+			d = result.Diagnosis{Answer: result.Diagnosed, Calm: o.Calm, Under: o.Under, Causes: c.causes}
+		}
+		p.take(o, d, c.err)
+	}
+	want := []string{
+		"diagnosis: a process hangs: etcd-0: scrapes hang", "diagnosis: none: query timed out", "diagnosis: none: " + diagnosis.Nothing.Error(),
+		"diagnosis: a process hangs: etcd-0: scrapes hang",
+	}
+	if !slices.Equal(logged, want) {
+		t.Errorf("it logged\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -53,6 +53,8 @@ type signal struct {
 	Level bool
 	// Least is the least change that matters, Times the least ratio to the calm median.
 	Least, Times float64
+	// Idle is the least value that matters of what was called before, but not in the calm time; zero: as if it had been 0 then.
+	Idle float64
 	// Down: it deviates by falling, by at least Share of the calm median.
 	Down  bool
 	Share float64
@@ -74,6 +76,17 @@ func (c catalogue) signal(name string) *signal {
 		return nil
 	}
 	return &c.Signals[at]
+}
+
+// signs are the signals that tell of a cause, not of a load.
+func (c catalogue) signs() map[*signal]bool {
+	all := map[*signal]bool{}
+	for _, m := range c.Mechanisms {
+		for _, name := range m.Any {
+			all[c.signal(name)] = all[c.signal(name)] || !m.Load
+		}
+	}
+	return all
 }
 
 // hold is how many evaluations in a row must deviate. A rate covers two scrapes, so what lasts for one scrape shows in
@@ -101,10 +114,10 @@ func (s *signal) query(window time.Duration) string {
 }
 
 // rates is $rate(SELECTOR), and rateOfNew what it stands for. A counter that is not there before it first counts has no rate of that; one whose
-// process was not scraped before may have counted long ago.
+// process was not scraped before, or in vain, may have counted long ago.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
-const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before) or rate($1[$$range]))`
+const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
 // known is the catalogue that ships.
 var known = func() catalogue {

@@ -186,6 +186,10 @@ func code(names []string, between string) string {
 
 func bounds(s signal) string {
 	switch {
+	case s.Idle > 0:
+		called := s
+		called.Idle = 0
+		return fmt.Sprintf("%s; %s if it was called before, but not in the calm time", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
 		return "at once"
 	case s.Over != nil:

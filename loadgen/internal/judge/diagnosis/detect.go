@@ -57,18 +57,24 @@ func (e episode) evidence() result.Evidence {
 type baseline struct {
 	median, deviation float64
 	known             bool // false: no value was recorded
+	idle              bool // only ratios of nothing were recorded
 	fresh             bool // of a process that was not scraped then
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
 	var values []float64
+	idle := false
 	for _, p := range points {
-		if !p.T.Before(calm.From) && !p.T.After(calm.To) && finite(p.V) {
+		switch {
+		case p.T.Before(calm.From) || p.T.After(calm.To):
+		case finite(p.V):
 			values = append(values, p.V)
+		default:
+			idle = true
 		}
 	}
 	if len(values) == 0 {
-		return baseline{}
+		return baseline{idle: idle}
 	}
 	slices.Sort(values)
 	b := baseline{median: quantile(values, 0.5), known: true}
@@ -98,6 +104,8 @@ func (s *signal) deviates(v float64, b baseline, share float64) bool {
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && (s.Source == "" || b.fresh):
 		return false // there is nothing to compare it with
+	case b.idle && s.Idle > 0:
+		return v >= share*s.Idle
 	case s.Down:
 		return b.known && b.median-v >= share*max(deviations*b.deviation, s.Least) && v <= b.median*(1-share*s.Share)
 	}

@@ -99,13 +99,12 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	if err != nil {
 		return d, err
 	}
-	ofAPIServer := func(s series) bool { return isAPIServer(s.component) && !s.signal.Scraper }
 	switch {
 	case len(all) == 0:
 		return d, Nothing
-	case !slices.ContainsFunc(all, ofAPIServer):
+	case !slices.ContainsFunc(all, series.ofAPIServer):
 		return d, NoAPIServer
-	case !slices.ContainsFunc(all, func(s series) bool { return ofAPIServer(s) && s.within(o.Calm) }):
+	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
 		return d, tooLittle("no metrics of kube-apiserver were recorded in the calm time")
 	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && s.within(o.Under) }):
 		return d, tooLittle("no metrics of kube-apiserver were recorded in the time to diagnose")
@@ -113,51 +112,109 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	if chosen {
 		o.settle(known, all, follows)
 	}
+	switch {
+	case o.Calm.To.Sub(o.Calm.From) < (leastScrapes-1)*o.Step:
+		return d, tooLittle(fmt.Sprintf("the calm time has data of fewer than %d scrapes (name another one)", leastScrapes))
+	case !haveCommonAPIServer(all, o):
+		return d, tooLittle("no kube-apiserver was recorded both in the calm time and in the one to diagnose: nothing is comparable (name another calm time)")
+	}
 	markNew(all, o.Calm)
 	d = reason(known, all, o)
 	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all, o)
 	return d, nil
 }
 
+// haveCommonAPIServer reports whether an API server that was recorded in the calm time was scraped in the diagnosed one too.
+func haveCommonAPIServer(all []series, o Options) bool {
+	return slices.ContainsFunc(all, func(calm series) bool {
+		return calm.ofAPIServer() && calm.within(o.Calm) && slices.ContainsFunc(all, func(under series) bool {
+			return under.component == calm.component && under.within(o.Under)
+		})
+	})
+}
+
+// leastCalm is the least that is left of a calm time.
+const leastCalm = 5 * time.Minute
+
 // settle ends a calm time that was chosen by default before the first sign of a cause in it. What moves in its second half
-// is compared with its first half. The time that is diagnosed follows it if no user named that.
+// is compared with its first half. The time that is diagnosed follows it if no user named that. Of an hour it leaves out what is
+// before the first data, and what was wrong and is over.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
-	signs := map[*signal]bool{}
-	for _, m := range known.Mechanisms {
-		for _, name := range m.Any {
-			signs[known.signal(name)] = signs[known.signal(name)] || !m.Load
-		}
-	}
-	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
+	signs := known.signs()
 	part := time.Duration(2)
 	if o.CalmByDefault { // of an hour the first quarter is enough to compare with
-		part = 4
+		part, o.Calm.From = 4, firstOf(all, o.Calm)
 	}
+	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
-	for _, e := range episodesOf(all, Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
+	var over []episode
+	// cut ends the calm time before an episode, unless that is over.
+	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
-			continue // it is over
-		}
-		if signs[e.signal] && !e.began.Before(least) && e.began.Before(end) && (e.signal.Event || !half.Before(least) && !e.began.Before(half.Add(-o.Step))) {
+			over = append(over, e)
+		} else if signs[e.signal] && !e.began.Before(least) && e.began.Before(end) {
 			end = e.began
+		}
+	}
+	for _, e := range episodesOf(all, Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
+		if e.signal.Event || !half.Before(least) && !e.began.Before(half.Add(-o.Step)) {
+			cut(e)
+		}
+	}
+	if o.CalmByDefault {
+		bounded := slices.DeleteFunc(slices.Clone(all), func(s series) bool { return s.signal.Over == nil })
+		for _, e := range episodesOf(bounded, Options{Under: o.Calm, Step: o.Step}, 1) { // compared with nothing
+			cut(e)
 		}
 	}
 	if follows {
 		o.Under.From = end
 	}
 	o.Calm.To = end
+	for _, e := range over {
+		if signs[e.signal] {
+			o.leaveOut(e)
+		}
+	}
+}
+
+// leaveOut begins the calm time after an episode in it that is over, if enough is left.
+func (o *Options) leaveOut(e episode) {
+	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
+		o.Calm.From = over
+	}
+}
+
+// firstOf is when the data of API servers begins in a time.
+func firstOf(all []series, t result.Span) time.Time {
+	first := t.To
+	for _, s := range all {
+		for _, p := range s.points {
+			if s.ofAPIServer() && finite(p.V) && !p.T.Before(t.From) && p.T.Before(first) {
+				first = p.T
+			}
+		}
+	}
+	return first
 }
 
 // lacked returns the signals that were not recorded in the diagnosed time, or not in the calm time with which they are compared.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	for _, s := range known.Signals {
-		there := recorded(all, s.Name, o.Under) || s.Source != "" && recorded(all, s.Source, o.Under)
-		if compared := s.Over == nil && s.Source == ""; !there || compared && !recorded(all, s.Name, o.Calm) {
+		if !isComparable(all, &s, o) && (s.Source == "" || !recorded(all, s.Source, o.Under)) {
 			names = append(names, s.Name)
 		}
 	}
 	return names
+}
+
+// isComparable reports whether a signal has data of a component in the diagnosed time, and in the calm time if it is compared with that.
+func isComparable(all []series, s *signal, o Options) bool {
+	compared := s.Over == nil && s.Source == ""
+	return slices.ContainsFunc(all, func(one series) bool {
+		return one.signal.Name == s.Name && one.within(o.Under) && (!compared || one.within(o.Calm))
+	})
 }
 
 // recorded reports whether a signal has data in a time.
@@ -173,6 +230,9 @@ type series struct {
 	// fresh: it is of a process that was not scraped in the calm time.
 	fresh bool
 }
+
+// ofAPIServer reports whether an API server exposed it.
+func (s series) ofAPIServer() bool { return isAPIServer(s.component) && !s.signal.Scraper }
 
 // within reports whether there is data in a time.
 func (s series) within(t result.Span) bool {
@@ -221,13 +281,17 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 			}
 		}
 	}
-	return all, nil
+	return slices.DeleteFunc(all, series.empty), nil
 }
 
-// add appends a series, to that of the same component from index at on if there is one. A series without a finite value
-// has no data.
+// empty reports whether a series has no finite value, which is no data.
+func (s series) empty() bool {
+	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
+}
+
+// add appends a series, to that of the same component from index at on if there is one.
 func add(all []series, at int, one series) []series {
-	if !slices.ContainsFunc(one.points, func(p archive.Point) bool { return finite(p.V) }) {
+	if len(one.points) == 0 {
 		return all
 	}
 	for i := at; i < len(all); i++ {

@@ -94,6 +94,7 @@ func TestCauses(t *testing.T) {
 		"two at once":                                {plane{fsync, webhook}, result.Diagnosed, "slow-wal-fsync of etcd-1; webhook-slow of review"},
 		"a link between members":                     {plane{etcdOwn, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-1"},
 		"links of two members, seen a scrape apart":  {plane{etcdOwn, {"etcd-own", "etcd-0", 0.002, 0.06, 22, 31}, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Diagnosed, "peer-link of etcd-0,etcd-1"},
+		"a link whose probes have no data":           {plane{etcdOwn, {"peer-round-trip", "etcd-0", math.NaN(), math.NaN(), 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Healthy, ""},
 		"too little for a link between members":      {plane{{"etcd-own", "etcd-1", 0.00176, 0.009, 20, 30}, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Healthy, ""},
 		"a slow webhook beside an API server's hang": {plane{{"hangs", "etcd-0", 0.05, 10, 20, 23}, {"hangs", "kube-apiserver-0", 0.05, 4.6, 21, 22}, {"webhook", "review", 0, 0.4, 20, 30}}, result.Diagnosed, "paused of etcd-0; webhook-slow of review"},
 		"the link to etcd":                           {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.04, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
@@ -156,6 +157,9 @@ func TestCauses(t *testing.T) {
 		"a webhook that takes ten seconds":           {plane{{"webhook", "review", 0.002, 9.9, 20, 30}, {"etcd-silent", "kube-apiserver-0", 0.1, 50, 21, 30}, writes}, result.Diagnosed, "webhook-slow of review"},
 		"slow for clients alone":                     {plane{{"requests", "loadgen", 0.01, 6, 21, 30}}, result.Unknown, ""},
 		"an extender is slow":                        {plane{{"choosing", "kube-scheduler-0", 0.001, 0.1, 20, 30}}, result.Diagnosed, "choosing of kube-scheduler-0"},
+		"links of an etcd before 3.7":                {plane{{"peer-slow", "etcd-1", 0.001, 0.061, 20, 50}, {"peer-round-trip", "etcd-1", 0.001, 0.061, 20, 50}}, result.Diagnosed, "peer-link of etcd-1"},
+		"a webhook that was not called before":       {plane{{"webhook", "review", math.NaN(), 0.12, 20, 30}}, result.Healthy, ""},
+		"one that is slow from its first call on":    {plane{{"webhook", "review", math.NaN(), 0.8, 20, 30}}, result.Diagnosed, "webhook-slow of review"},
 		"a symptom alone":                            {plane{writes, {"webhook", "review", 0.002, 0.032, 20, 30}}, result.Unknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,8 +315,74 @@ func TestNamedTimeStays(t *testing.T) {
 
 // A series of NaN only, as of a ratio of metrics that are not there, is no data.
 func TestNoNumberIsNoData(t *testing.T) {
-	if all := add(nil, 0, series{points: []archive.Point{{V: math.NaN()}}}); len(all) != 0 {
-		t.Errorf("%d series", len(all))
+	d := diagnose(t, plane{{"wal-fsync", "etcd-0", math.NaN(), 0, 0, 0}, {"backend-commit", "etcd-0", 0.001, 0, 0, 0}})
+	if !slices.Contains(d.Lacked, "wal-fsync") || slices.Contains(d.Lacked, "backend-commit") {
+		t.Errorf("lacks %v", d.Lacked)
+	}
+}
+
+// replaced has the processes of index 0 up to scrape 15, and those of index 3 from scrape 20 on.
+type replaced struct{ plane }
+
+func (r replaced) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := newcomer(r).Range(ctx, expr, start, end, by)
+	for i, s := range all {
+		if strings.HasSuffix(s.Labels["instance"], "-0") {
+			all[i].Points = s.Points[:15]
+		}
+	}
+	return all, err
+}
+
+// Where all processes were replaced nothing is comparable, which is not healthy.
+func TestReplacedProcessesAreNotComparable(t *testing.T) {
+	p := replaced{plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.5, 0, 0, 0}}}
+	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(21 * step), To: begin.Add(60 * step)}}
+	if d, err := Diagnose(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "nothing is comparable") {
+		t.Errorf("%s: %v", d.Answer, err)
+	}
+	p.plane = append(p.plane, moves{"cpu", "kube-apiserver-1", 0.05, 0, 0, 0}, moves{"webhook", "review", 0.002, 0.3, 25, 40})
+	if d, err := Diagnose(t.Context(), p, o); err != nil || causesOf(d) != "webhook-slow of review" || !slices.Contains(d.Lacked, "wal-fsync") || strings.Contains(d.Causes[0].Sentence, "fsync") {
+		t.Errorf("an API server that stayed: %+v, lacks %v: %v", d.Causes, d.Lacked, err)
+	}
+}
+
+// since has data from a time on.
+type since struct {
+	plane
+	begin time.Time
+}
+
+func (s since) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := s.plane.Range(ctx, expr, start, end, by)
+	for i, one := range all {
+		all[i].Points = slices.DeleteFunc(one.Points, func(p archive.Point) bool { return p.T.Before(s.begin) })
+	}
+	return all, err
+}
+
+// The calm hour begins with its data, and after a disturbance in it that is over; what was so all the time is said to be as before.
+func TestCalmHourOfWhatThereIs(t *testing.T) {
+	const minute = int(time.Minute / step)
+	calm := CalmBefore(begin.Add(time.Hour))
+	o := Options{From: calm.From, To: begin.Add(62 * time.Minute), Calm: calm, CalmByDefault: true, Under: result.Span{From: calm.To, To: calm.To.Add(2 * time.Minute)}, Step: step}
+	down := moves{"refused", "kube-scheduler-0", 1, 1, 0, 0}
+	recorded := since{plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 52 * minute, 63 * minute}, down}, begin.Add(42 * time.Minute)}
+	d, err := Diagnose(t.Context(), recorded, o)
+	if err != nil || causesOf(d) != "slow-wal-fsync of etcd-1" || len(d.Standing) != 1 || d.Standing[0].Component != "kube-scheduler-0" {
+		t.Errorf("recorded for twenty minutes: %s, as before %+v, compared with %v: %v", causesOf(d), d.Standing, d.Calm, err)
+	}
+	lasting := plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 20 * minute, 63 * minute}, {"started", "kube-scheduler-0", 0, 1, 50 * minute, 50*minute + 2}}
+	if d, err = Diagnose(t.Context(), lasting, o); err != nil || causesOf(d) != "slow-wal-fsync of etcd-1" {
+		t.Errorf("slow for forty minutes, and a restart since then: %s, compared with %v: %v", causesOf(d), d.Calm, err)
+	}
+	again := plane{answers, {"refused", "kube-scheduler-0", 1, 0, 50 * minute, 60 * minute}}
+	if d, err = Diagnose(t.Context(), again, o); err != nil || causesOf(d) != "down of kube-scheduler-0" {
+		t.Errorf("down again after ten minutes: %s, as before %+v, compared with %v: %v", causesOf(d), d.Standing, d.Calm, err)
+	}
+	late := since{plane{answers}, begin.Add(time.Hour - step)}
+	if d, err = Diagnose(t.Context(), late, o); err == nil || !strings.Contains(err.Error(), "fewer than 3 scrapes") {
+		t.Errorf("recorded for a scrape: %s: %v", d.Answer, err)
 	}
 }
 

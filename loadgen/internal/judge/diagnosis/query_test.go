@@ -15,6 +15,8 @@ func TestRateOfANewCounter(t *testing.T) {
 load 5s
   up{job="kube-apiserver", instance="a"} 1x40
   up{job="kube-apiserver", instance="b"} _x20 1x20
+  up{job="kube-apiserver", instance="c"} 1x17 0x1 1x20
+  apiserver_admission_webhook_fail_open_count{job="kube-apiserver", instance="c", name="missed"} 500x17 stale _ 500x20
   apiserver_admission_webhook_fail_open_count{job="kube-apiserver", instance="a", name="new"} _x10 20 40x29
   apiserver_admission_webhook_fail_open_count{job="kube-apiserver", instance="a", name="old"} 7x9 27 47x29
   apiserver_admission_webhook_fail_open_count{job="kube-apiserver", instance="b", name="unseen"} _x20 500x20
@@ -22,16 +24,19 @@ load 5s
 eval range from 50s to 70s step 5s `+s.query(window)+`
   {name="new"} 1.9998000199980002 3.9996000399960003 2 0 0
   {name="old"} 2 4 2 0 0
+  {name="missed"} 0 0 0 0 0
 
 eval range from 95s to 110s step 5s `+s.query(window)+`
   {name="new"} 0 0 0 0
   {name="old"} 0 0 0 0
   {name="unseen"} _ _ 0 0
+  {name="missed"} _ _ 0 0
 `, promqltest.NewTestEngine(t, false, 0, 1000))
 }
 
 // A process has started where its start is later than two scrapes ago, however long it was away and however late the
-// scrape came that saw it; a missed scrape of one that runs on is no start, nor is a clock that was set by less than a second.
+// scrape came that saw it; a missed scrape of one that runs on is no start, nor is a clock that was set by less than a second, nor
+// that several processes answer at one address, but for the first time that it is seen.
 func TestStartedIsSeenPastAGap(t *testing.T) {
 	s := known.signal("started")
 	promqltest.RunTest(t, `
@@ -46,6 +51,10 @@ load 5s
   process_start_time_seconds{job="kube-apiserver", instance="missed scrape"} 7x4 20x19 stale 20x40
   up{job="kube-apiserver", instance="clock"} 1x60
   process_start_time_seconds{job="kube-apiserver", instance="clock"} 7x29 7.5x30
+  up{job="kube-apiserver", instance="clock back"} 1x60
+  process_start_time_seconds{job="kube-apiserver", instance="clock back"} 7.5x9 7x9 60x40
+  up{job="kube-apiserver", instance="shared"} 1x60
+  process_start_time_seconds{job="kube-apiserver", instance="shared"} 7 20 7 20 7 20 7 20 20 7 20x50
   up{job="kube-apiserver", instance="first seen"} _x20 1x40
   process_start_time_seconds{job="kube-apiserver", instance="first seen"} _x20 100x40
 
@@ -55,6 +64,8 @@ eval instant at 200s sum_over_time((`+s.query(2*step+time.Millisecond)+` > bool 
   {job="kube-apiserver", instance="long away"} 3
   {job="kube-apiserver", instance="missed scrape"} 3
   {job="kube-apiserver", instance="clock"} 0
+  {job="kube-apiserver", instance="clock back"} 3
+  {job="kube-apiserver", instance="shared"} 1
   {job="kube-apiserver", instance="first seen"} 0
 `, promqltest.NewTestEngine(t, false, 0, 10000))
 }
@@ -89,5 +100,58 @@ load 5s
 
 eval range from 95s to 105s step 5s `+s.query(2*step+time.Millisecond)+`
   {job="kube-apiserver", instance="cut off"} _ 1 1
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// A node that has just joined is not silent; one that is there is.
+func TestSilentNodesHaveNotJustJoined(t *testing.T) {
+	s := known.signal("nodes-silent")
+	promqltest.RunTest(t, `
+load 15s
+  node_collector_zone_size{job="kube-controller-manager", zone="joins"} 10x40 12x40
+  node_collector_unhealthy_nodes_in_zone{job="kube-controller-manager", zone="joins"} 0x40 2x3 0x36
+  node_collector_zone_size{job="kube-controller-manager", zone="fails"} 10x80
+  node_collector_unhealthy_nodes_in_zone{job="kube-controller-manager", zone="fails"} 0x40 3x40
+  node_collector_zone_size{job="kube-controller-manager", zone="both"} 10x40 12x40
+  node_collector_unhealthy_nodes_in_zone{job="kube-controller-manager", zone="both"} 0x40 5x3 3x36
+  node_collector_zone_size{job="kube-controller-manager", zone="new"} _x40 10x40
+  node_collector_unhealthy_nodes_in_zone{job="kube-controller-manager", zone="new"} _x40 3x40
+
+eval range from 615s to 675s step 15s `+s.query(30*time.Second)+`
+  {zone="joins"} 0 0 0 0 0
+  {zone="fails"} 3 3 3 3 3
+  {zone="both"} 3 3 3 3 3
+  {zone="new"} 3 3 3 3 3
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// Logs that were followed for an hour are no slow reads.
+func TestStreamsAreNoReads(t *testing.T) {
+	s := known.signal("reads")
+	promqltest.RunTest(t, `
+load 5s
+  apiserver_request_duration_seconds_sum{job="kube-apiserver", instance="a", verb="GET", subresource=""} 0+1x40
+  apiserver_request_duration_seconds_count{job="kube-apiserver", instance="a", verb="GET", subresource=""} 0+100x40
+  apiserver_request_duration_seconds_sum{job="kube-apiserver", instance="a", verb="GET", subresource="log"} 0+3600x40
+  apiserver_request_duration_seconds_count{job="kube-apiserver", instance="a", verb="GET", subresource="log"} 0+1x40
+
+eval instant at 100s `+s.query(2*step+time.Millisecond)+`
+  {job="kube-apiserver", instance="a"} 0.01
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// Round trips stand for etcd's own time only where that is not told.
+func TestRoundTripsBeforeEtcdTellsItsTime(t *testing.T) {
+	s := known.signal("peer-slow")
+	promqltest.RunTest(t, `
+load 30s
+  etcd_network_peer_round_trip_time_seconds_sum{job="etcd", instance="old", To="b"} 0+0.06x20
+  etcd_network_peer_round_trip_time_seconds_count{job="etcd", instance="old", To="b"} 0+1x20
+  etcd_network_peer_round_trip_time_seconds_sum{job="etcd", instance="new", To="b"} 0+0.06x20
+  etcd_network_peer_round_trip_time_seconds_count{job="etcd", instance="new", To="b"} 0+1x20
+  etcd_server_request_duration_seconds_count{job="etcd", instance="new"} 0+9x20
+
+eval instant at 5m `+s.query(2*step+time.Millisecond)+`
+  {job="etcd", instance="old"} 0.06
 `, promqltest.NewTestEngine(t, false, 0, 1000))
 }

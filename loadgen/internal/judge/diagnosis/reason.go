@@ -367,7 +367,7 @@ const (
 func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	r := newReasoning(known, all, o, 1)
 	causes := r.causes()
-	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Symptoms: r.unexplained(causes)}
+	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Symptoms: r.unexplained(causes), Standing: r.standing()}
 	for _, f := range causes {
 		if f.mechanism.Load && !f.harms {
 			d.Limits = append(d.Limits, r.cause(f))
@@ -391,6 +391,18 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		d.Nearest = d.Nearest[:min(nearest, len(d.Nearest))]
 	}
 	return d
+}
+
+// standing returns the signs of a cause, by a fixed bound, that are no deviation as the calm time has them too.
+func (r reasoning) standing() (all []result.Evidence) {
+	signs := r.catalogue.signs()
+	for _, one := range r.recorded {
+		s, calm, under := one.signal, baselineOf(one.points, r.o.Calm), baselineOf(one.points, r.o.Under)
+		if signs[s] && s.Over != nil && !s.Level && calm.known && calm.median >= *s.Over && under.known && under.median >= *s.Over {
+			all = append(all, episode{signal: s, component: one.component, calm: &calm.median, under: under.median, began: r.o.Calm.From, strength: s.strength(under.median, calm)}.evidence())
+		}
+	}
+	return all
 }
 
 // unexplained returns the symptoms that no cause explains, and adds the others to the causes that do. A limit explains only
@@ -451,7 +463,7 @@ func (r reasoning) has(name string) bool {
 
 // calm reports whether a signal was recorded in the diagnosed time and no component's deviates near a firing.
 func (r reasoning) calm(s *signal, f firing) bool {
-	return recorded(r.recorded, s.Name, r.o.Under) &&
+	return isComparable(r.recorded, s, r.o) &&
 		!slices.ContainsFunc(r.all, func(e episode) bool {
 			return e.signal.Name == s.Name && !e.began.After(f.last.Add(r.near())) && !f.began.After(e.last.Add(r.near()))
 		})

@@ -114,3 +114,29 @@ func TestInterval(t *testing.T) {
 		}
 	}
 }
+
+// jobs answers with a target of each job, by the interval of its scrapes.
+type jobs map[string]time.Duration
+
+func (j jobs) Range(_ context.Context, _ string, start, end time.Time, _ time.Duration) (all []archive.Series, err error) {
+	for job, interval := range j {
+		one := archive.Series{Labels: map[string]string{"job": job}}
+		for at := start; !at.After(end); at = at.Add(interval) {
+			one.Points = append(one.Points, archive.Point{T: at, V: float64(at.Unix())})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Rates over two scrapes need two of each job, also of one that is scraped too rarely to be seen at first.
+func TestIntervalOfTheSlowestJob(t *testing.T) {
+	for want, source := range map[time.Duration]jobs{
+		30 * time.Second: {"kube-apiserver": 15 * time.Second, "etcd": 30 * time.Second},
+		2 * time.Minute:  {"kube-apiserver": 15 * time.Second, "etcd": 2 * time.Minute},
+	} {
+		if got, err := Interval(t.Context(), source, time.Unix(1_700_000_000, 0)); err != nil || got != want {
+			t.Errorf("%v: %v, want %v: %v", source, got, want, err)
+		}
+	}
+}

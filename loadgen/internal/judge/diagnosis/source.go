@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -27,36 +29,48 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval finds the scrape interval before a time: the usual one nearest to the gaps between scrapes that half of the time
-// lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
-func Interval(ctx context.Context, source Source, at time.Time) (time.Duration, error) {
+// Interval finds the scrape interval before a time, the longest of any job's: the usual one nearest to the gaps between scrapes that
+// half of the time lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
+func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
+	known := map[string]bool{} // by job
 	none := true
 	for _, span := range []struct{ length, step time.Duration }{{5 * time.Minute, time.Second}, {time.Hour, 10 * time.Second}} {
 		scrapes, err := source.Range(ctx, fmt.Sprintf("timestamp(up{%s})", anyJob), at.Add(-span.length), at, span.step)
 		if err != nil {
 			return 0, err
 		}
-		if gaps := gapsOf(scrapes); len(gaps) >= leastScrapes {
-			return nearestInterval(gaps), nil
+		gaps := gapsOf(scrapes)
+		for job := range gaps {
+			if !known[job] && len(gaps[job]) >= leastScrapes {
+				known[job], longest = true, max(longest, nearestInterval(gaps[job]))
+			}
 		}
-		none = none && len(scrapes) == 0
+		if none = none && len(scrapes) == 0; longest > 0 && len(known) == len(gaps) {
+			break
+		}
 	}
-	if none {
+	switch {
+	case longest > 0:
+		return longest, nil
+	case none:
 		return 0, Nothing
 	}
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
 
-// gapsOf are the seconds between the scrapes of all targets, sorted.
-func gapsOf(scrapes []archive.Series) (gaps []float64) {
+// gapsOf are the seconds between the scrapes of all targets of each job, sorted.
+func gapsOf(scrapes []archive.Series) map[string][]float64 {
+	gaps := map[string][]float64{}
 	for _, s := range scrapes {
+		of := gaps[s.Labels[model.JobLabel]]
 		for i := range s.Points {
 			if i > 0 && s.Points[i].V > s.Points[i-1].V {
-				gaps = append(gaps, s.Points[i].V-s.Points[i-1].V)
+				of = append(of, s.Points[i].V-s.Points[i-1].V)
 			}
 		}
+		slices.Sort(of)
+		gaps[s.Labels[model.JobLabel]] = of
 	}
-	slices.Sort(gaps)
 	return gaps
 }
 

@@ -11,7 +11,7 @@ import (
 
 // What is asked names jobs as the Prometheus does, and the one cluster that is meant.
 func TestConditionsAreAskedInTheirWords(t *testing.T) {
-	s, err := New(Config{URL: "http://127.0.0.1:1", Match: `cluster="prod"`, Jobs: map[string]string{"kube-scheduler": "sched"}})
+	s, err := New(Config{URL: "http://127.0.0.1:1", Match: `cluster="prod"`, Jobs: map[string]string{"kube-scheduler": "sched", "kube-controller-manager": ""}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,9 @@ func TestConditionsAreAskedInTheirWords(t *testing.T) {
 		`max(up{job="kube-apiserver"})`:               `max(up{cluster="prod",job=~"apiserver"})`,
 		`up{job="kube-scheduler"} / ignoring(job) up`: `up{cluster="prod",job=~"sched"} / ignoring (job) up{cluster="prod"}`,
 		`sum(rate(x_total{job="mine"}[30000ms]))`:     `sum(rate(x_total{cluster="prod",job="mine"}[30s]))`,
-		`1`: `1`,
+		`x{job="kube-controller-manager"}`:            `x{cluster="prod",job!~".*"}`, // it is left out
+		`x{job=~"etcd|kube-controller-manager"}`:      `x{cluster="prod",job=~"kube-etcd"}`,
+		`1`:                                           `1`,
 	} {
 		if got, err := s.translate(expr); err != nil || got != want {
 			t.Errorf("%s becomes %s, %v; want %s", expr, got, err, want)

@@ -45,9 +45,12 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, rangeTimeout)
 	defer cancel()
-	value, _, err := s.api.QueryRange(ctx, expr, r)
+	value, warnings, err := s.api.QueryRange(ctx, expr, r)
 	if err != nil {
 		return nil, explain(err, rangeTimeout)
+	}
+	if err := checkComplete(warnings); err != nil {
+		return nil, err
 	}
 	matrix, ok := value.(model.Matrix)
 	if !ok {
@@ -110,7 +113,8 @@ func (s *Source) translate(expr string) (string, error) {
 	return root.String(), nil
 }
 
-// theirJob matches the jobs that are called so here.
+// theirJob matches the jobs that are called so here. A component that is left out has none; a job that is no component's
+// keeps its name.
 func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	var names []string
 	for theirs, name := range s.jobs {
@@ -119,6 +123,11 @@ func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 		}
 	}
 	if len(names) == 0 {
+		for component := range KubePrometheusStack() {
+			if ours.Matches(component) {
+				return labels.MustNewMatcher(labels.MatchNotRegexp, model.JobLabel, ".*")
+			}
+		}
 		return ours
 	}
 	slices.Sort(names)

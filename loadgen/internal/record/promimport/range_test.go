@@ -52,3 +52,29 @@ func TestLongRange(t *testing.T) {
 		}
 	}
 }
+
+// An answer that lacks a store's data is none; what Prometheus remarks on the PromQL is no lack.
+func TestWarningIsAnError(t *testing.T) {
+	for warning, want := range map[string]string{
+		"receive series from Addr: 10.0.0.7:10901:\nunavailable": "the answer is not complete: receive series from Addr: 10.0.0.7:10901: unavailable (mend the store",
+		`PromQL info: metric might not be a counter: "x" (1:6)`:  "",
+		`PromQL warning: bucket label "le" is missing (1:20)`:    "",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"status":"success","warnings":[%q],"data":{"resultType":"matrix","result":[]}}`, warning)
+		}))
+		t.Cleanup(server.Close)
+		s, err := New(Config{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+		_, ranged := s.Range(t.Context(), "up", at, at, time.Second)
+		_, asked := s.Ambiguous(t.Context(), at)
+		for what, err := range map[string]error{"a range": ranged, "the targets": asked} {
+			if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+				t.Errorf("%s with %q: %v", what, warning, err)
+			}
+		}
+	}
+}

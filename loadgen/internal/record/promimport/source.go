@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
@@ -163,7 +164,10 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	expr := fmt.Sprintf("%s[%s]", s.selector(matchers...), model.Duration(window))
-	v, _, err := s.api.Query(ctx, expr, to)
+	v, warnings, err := s.api.Query(ctx, expr, to)
+	if err == nil {
+		err = checkComplete(warnings)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +178,25 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return matrix, nil
 }
 
-// current leaves the targets that are scraped now. Two of one job and instance, as of two
+// incomplete is the error of an answer without a part of the data, as Thanos gives one while a store is down. It holds the
+// warning.
+type incomplete string
+
+func (e incomplete) Error() string {
+	return fmt.Sprintf("the answer is not complete: %s (mend the store behind it, or leave that out with --prometheus-match)", string(e))
+}
+
+// checkComplete takes a warning for an error, unless it is about the PromQL itself.
+func checkComplete(warnings v1.Warnings) error {
+	for _, w := range warnings {
+		if !strings.HasPrefix(w, "PromQL info:") && !strings.HasPrefix(w, "PromQL warning:") {
+			return incomplete(strings.Join(strings.Fields(w), " "))
+		}
+	}
+	return nil
+}
+
+// current leaves the targets that are scraped now. Two of one job and instance at one time, as of two
 // replicas or clusters, are an error: one has to be named.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
@@ -182,17 +204,27 @@ func current(found map[key][]history, now time.Time) error {
 			last := h.ticks[len(h.ticks)-1].at
 			return now.UnixMilli()-last > 3*interval(h.ticks).Milliseconds()
 		})
-		switch len(all) {
-		case 0:
+		if found[k] = all; len(all) == 0 {
 			delete(found, k)
-		case 1:
-			found[k] = all
-		default:
-			return fmt.Errorf("%s of job %s is there %d times: %s (name one with --prometheus-match)",
-				k.instance, k.job, len(all), differences(all[0].labels, all[1].labels))
+		}
+		for i, a := range all {
+			for _, b := range all[i+1:] {
+				if overlap(a, b) {
+					return fmt.Errorf("%s of job %s is there %d times: %s (name one with --prometheus-match)",
+						k.instance, k.job, len(all), differences(a.labels, b.labels))
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// overlap reports whether two histories lie side by side for over two intervals. That of a pod follows the one of the pod
+// that it replaces, and may meet its last scrapes.
+func overlap(a, b history) bool {
+	begin := max(a.ticks[0].at, b.ticks[0].at)
+	end := min(a.ticks[len(a.ticks)-1].at, b.ticks[len(b.ticks)-1].at)
+	return end-begin > 2*max(interval(a.ticks), interval(b.ticks)).Milliseconds()
 }
 
 // clusterLabel is what Prometheus agents, Thanos and Mimir call the cluster of a series by custom.
@@ -246,7 +278,7 @@ func (s *Source) name(found map[key][]history) []Target {
 }
 
 func (s *Source) target(k key, found []history, taken bool) Target {
-	t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(found[0].ticks)}
+	t := Target{Job: s.jobs[k.job], Instance: k.instance, key: k, Interval: interval(merged(found))}
 	if taken {
 		t.Instance = t.Job + "/" + k.instance
 	}
@@ -312,8 +344,12 @@ func (s *Source) FoundNone(ctx context.Context) error {
 
 // explain says in one line why a Prometheus did not answer.
 func explain(err error, limit time.Duration) error {
-	if errors.Is(err, context.DeadlineExceeded) {
+	var lacks incomplete
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %s (is a firewall or VPN in between?)", limit)
+	case errors.As(err, &lacks):
+		return lacks
 	}
 	return fmt.Errorf("%s (--prometheus takes the URL that Grafana's data source has)", oneLine(err))
 }

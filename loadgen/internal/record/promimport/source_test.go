@@ -42,6 +42,27 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
+// A pod that was started anew under another name on the same address is the target of before.
+func TestRestartedPodIsOneTarget(t *testing.T) {
+	now := time.UnixMilli(1_800_000_000_000)
+	k := key{"kube-etcd", "a"}
+	for what, c := range map[string]struct {
+		ended   time.Duration // ago
+		scrapes int           // since then
+	}{"it follows the one before": {time.Minute, 1}, "it meets the one before": {15 * time.Second, 2}} {
+		old, fresh := scraped(now, c.ended, model.Metric{"pod": "etcd-1"}), scraped(now, time.Second, model.Metric{"pod": "etcd-2"})
+		fresh.ticks = fresh.ticks[len(fresh.ticks)-c.scrapes:]
+		found := map[key][]history{k: {fresh, old}}
+		if err := current(found, now); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		s := Source{jobs: map[string]string{"kube-etcd": "etcd"}}
+		if targets := s.name(found); len(targets) != 1 || targets[0].Interval != 30*time.Second {
+			t.Errorf("%s: %v", what, targets)
+		}
+	}
+}
+
 // TestOneCluster: figures of several clusters must not be added up unseen.
 func TestOneCluster(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// A run that did not pass although nothing moved says so in Markdown, as on the terminal.
+func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
+	r := stormRun()
+	r.Diagnosis = &result.Diagnosis{Answer: result.Healthy}
+	var markdown, terminal strings.Builder
+	if err := Summary(&markdown, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := Terminal(&terminal, r, TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String()} {
+		if !strings.Contains(text, nothingMoved) {
+			t.Errorf("%s:\n%s", what, text)
+		}
+	}
+}
+
+// Times have their date where the diagnosed time is not within one day.
+func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+	d := result.Diagnosis{
+		Answer: result.Diagnosed,
+		Causes: []result.Cause{
+			{Kind: "hang", Title: "a process hangs", Began: at(25, 9), Ended: at(25, 10)},
+			{Kind: "killed", Title: "a process ended", Began: at(25, 11)},
+		},
+		Symptoms: []result.Evidence{{What: "reads", Component: "kube-apiserver-0", Began: at(25, 12)}},
+	}
+	for _, c := range []struct {
+		until time.Time
+		want  []string
+	}{
+		{at(25, 14), []string{"hangs, 09:00:00 to 10:00:00\n", "ended, since 11:00:00\n", "kube-apiserver-0 from 12:00:00\n"}},
+		{at(26, 14), []string{"hangs, 2026-11-25 09:00:00 to 10:00:00\n", "ended, since 2026-11-25 11:00:00\n", "kube-apiserver-0 from 2026-11-25 12:00:00\n"}},
+	} {
+		d.Under = result.Span{From: at(25, 8), To: c.until}
+		var b strings.Builder
+		if err := Diagnosis(&b, d, TerminalOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("until %s there is no %q in\n%s", c.until, want, b.String())
+			}
+		}
+	}
+}
