@@ -60,15 +60,13 @@ func (o CapacityOptions) Of(side ABSide) CapacityOptions {
 	return o
 }
 
-// CapacitySides searches the capacity of two sides, which it builds if they are revisions, a trial of each in turns, and returns the comparison and its directory. The
-// scenario, settings and binary of o are those of the sides. An error means that nothing was tried.
+// CapacitySides searches the capacity of two sides, a trial of each in turns, and returns the comparison and its directory. Revisions are
+// built first; the scenario, settings and binary of o are not used. An error means that nothing was tried.
 func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.CapacityComparison, string, error) {
 	var sides [2]capacity.RunOptions
 	for i, side := range []ABSide{a, b} {
-		if err := side.Build(ctx, o.Progress.Step); err != nil {
-			return result.CapacityComparison{}, "", err
-		}
 		sides[i] = o.Of(side).internal()
+		sides[i].Build = func(ctx context.Context) error { return side.Build(ctx, o.Progress.Step) }
 	}
 	return capacity.RunInTurns(ctx, sides, o.Out, o.Resume)
 }

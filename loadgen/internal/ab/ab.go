@@ -62,30 +62,25 @@ type session struct {
 	c      result.AB
 	was    result.AB  // the comparison that is resumed
 	before []recorded // A's runs of a baseline
-	dir    string
-	made   []string // directories that were made for it
-	// release unlocks dir; nil: it is not locked.
-	release func()
+	dir    *run.Directory
+	// binaries of A and B.
+	binaries [2]compare.Binary
 }
 
 func (s session) run(ctx context.Context) (result.AB, string, error) {
-	defer func() {
-		if s.release != nil {
-			s.release()
-		}
-	}()
+	defer func() { s.dir.Unlock() }()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
 	}
 	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, s.remove())
+		return s.c, "", errors.Join(err, s.dir.Remove())
 	}
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
 		if err != nil && ctx.Err() == nil && s.hasRuns() {
-			return s.c, "", fmt.Errorf("%w; %s", err, compare.GoOn(s.dir, "")) // its logs are named in the error
+			return s.c, "", fmt.Errorf("%w; %s", err, compare.GoOn(s.dir.Path, "")) // its logs are named in the error
 		}
-		left := s.remove()
+		left := s.dir.Remove()
 		if err == nil || ctx.Err() != nil {
 			return s.c, "", run.Interrupted(left)
 		}
@@ -99,28 +94,20 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		s.c.Notes = append(s.c.Notes, "interrupted; "+compare.GoOn(s.dir, ""))
+		s.c.Notes = append(s.c.Notes, "interrupted; "+compare.GoOn(s.dir.Path, ""))
 	case err != nil:
-		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+compare.GoOn(s.dir, ""))
+		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+compare.GoOn(s.dir.Path, ""))
 		if s.c.Answer != result.Regressed {
 			s.c.ExitCode = exitcode.Of(err)
 		}
 	}
-	return s.c, s.dir, s.write()
-}
-
-// remove removes what a comparison that has no pair has made; the pairs of one that is resumed stay.
-func (s *session) remove() error {
-	if s.o.Resume != "" {
-		return nil
-	}
-	return rundir.Remove(s.dir, s.made)
+	return s.c, s.dir.Path, s.write()
 }
 
 // hasRuns reports whether a run has left something in the directory.
 func (s *session) hasRuns() bool {
 	for _, side := range []string{"a", "b"} {
-		if entries, err := os.ReadDir(filepath.Join(s.dir, side)); err == nil && len(entries) > 0 {
+		if entries, err := os.ReadDir(filepath.Join(s.dir.Path, side)); err == nil && len(entries) > 0 {
 			return true
 		}
 	}
@@ -130,7 +117,7 @@ func (s *session) hasRuns() bool {
 // open makes the comparison and its directory, or reads those that are to be resumed.
 func (s *session) open(ctx context.Context) (err error) {
 	if s.o.Resume != "" {
-		if s.release, err = run.Claim(s.o.Resume); err != nil {
+		if s.dir, err = run.ResumeDirectory(s.o.Resume); err != nil {
 			return err
 		}
 	}
@@ -146,14 +133,11 @@ func (s *session) open(ctx context.Context) (err error) {
 		}
 		return s.builds(ctx)
 	}
-	if s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario+"-ab", s.c.Started); err != nil {
+	if s.dir, err = run.MakeDirectory(s.o.Out, s.c.Scenario+"-ab", s.c.Started); err != nil {
 		return err
 	}
-	if s.release, err = run.Claim(s.dir); err == nil {
-		err = s.builds(ctx)
-	}
-	if err != nil {
-		return errors.Join(err, s.remove())
+	if err := s.builds(ctx); err != nil {
+		return errors.Join(err, s.dir.Remove())
 	}
 	return nil
 }
@@ -201,7 +185,7 @@ func (s *session) plan() (err error) {
 // builds builds the sides that are revisions, and takes down which binary each side runs: of a comparison that is resumed the one of
 // its first pairs.
 func (s *session) builds(ctx context.Context) error {
-	for _, side := range []struct {
+	for i, side := range []struct {
 		name string
 		of   *Side
 		into *result.Side
@@ -209,21 +193,16 @@ func (s *session) builds(ctx context.Context) error {
 		if err := side.of.Build(ctx, s.o.Progress.Step); err != nil {
 			return err
 		}
-		digest, err := s.build(*side.of)
+		binary, err := compare.ReadBinary(cmp.Or(side.of.ControlPlane, s.o.ControlPlane))
 		if err != nil {
 			return err
 		}
-		if s.o.Resume != "" && digest != side.into.Build {
-			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir, side.name)
+		if s.o.Resume != "" && binary.Digest != side.into.Build {
+			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir.Path, side.name)
 		}
-		side.into.Build = digest
+		side.into.Build, s.binaries[i] = binary.Digest, binary
 	}
 	return nil
-}
-
-// build is the digest of the binary that a side runs.
-func (s *session) build(of Side) (string, error) {
-	return compare.BuildDigest(cmp.Or(of.ControlPlane, s.o.ControlPlane))
 }
 
 // baseline reads A's runs where they were recorded before. B's are no pairs with them.
@@ -329,14 +308,12 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 		p.Order = "B"
 	}
 	for i, name := range p.Order {
-		side, member, build := s.o.A, &p.A, s.c.A.Build
+		side, member, binary := s.o.A, &p.A, &s.binaries[0]
 		if name == 'B' {
-			side, member, build = s.o.B, &p.B, s.c.B.Build
+			side, member, binary = s.o.B, &p.B, &s.binaries[1]
 		}
-		if now, err := s.build(side); err != nil {
-			return p, err
-		} else if now != build {
-			return p, endedEarlyError(fmt.Sprintf("pair %d: the controlplane of %c was built anew meanwhile (put back the one of the pairs before)", number, name))
+		if err := binary.Same(); err != nil {
+			return p, fmt.Errorf("pair %d, %c: %w", number, name, err)
 		}
 		s.o.Progress.Step(fmt.Sprintf("pair %d, %c: run %d of %d (%d of at most %d pairs counted)", number, name, i+1, len(p.Order), counted, s.c.Plan.Most()))
 		if *member, err = s.runSide(ctx, side, number, string(name)); err != nil {
@@ -366,7 +343,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	seeded := *side.Scenario
 	seeded.Seed += int64(number)
 	sub := memberDir(name, number)
-	o.Scenario, o.Out = &seeded, filepath.Join(s.dir, sub)
+	o.Scenario, o.Out = &seeded, filepath.Join(s.dir.Path, sub)
 	if err := os.RemoveAll(o.Out); err != nil { // what a run that was cut off has left
 		return result.Member{}, exitcode.EnvironmentError(err)
 	}
@@ -378,7 +355,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 		return result.Member{}, context.Cause(ctx)
 	}
 	if res.Run.Aborted != "" {
-		return result.Member{}, endedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures are not those of a whole run)", number, name, res.Run.Aborted))
+		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures are not those of a whole run)", number, name, res.Run.Aborted))
 	}
 	if s.c.Host.CPUs == 0 {
 		s.c.Host = res.Run.Host
@@ -389,14 +366,6 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	}
 	return memberOf(sub, res), nil
 }
-
-// endedEarlyError ends a comparison by what makes a run's figures tell nothing.
-type endedEarlyError string
-
-func (e endedEarlyError) Error() string { return string(e) }
-
-// Unjudged: there is nothing to compare with.
-func (e endedEarlyError) Unjudged() bool { return true }
 
 // nameUnits takes from a run what its figures are measured in.
 func nameUnits(c *result.AB, res result.Result) {
@@ -416,7 +385,7 @@ func (s *session) versions(side rune, m result.Member) {
 	}
 }
 
-func (s *session) write() error { return write(s.dir, s.c) }
+func (s *session) write() error { return write(s.dir.Path, s.c) }
 
 func write(dir string, c result.AB) error {
 	if err := rundir.WriteJSON(dir, result.ABFile, c); err != nil {

@@ -12,19 +12,18 @@ import (
 // resume goes on with the comparison that is in a directory. What decides cannot be changed once pairs were seen.
 func (s *session) resume() error {
 	before := s.was
-	s.dir = s.o.Resume
 	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved on is named by its commit now
 	switch {
 	case before.Scenario != s.c.Scenario:
-		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir, before.Scenario)
+		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir.Path, before.Scenario)
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
-		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir, specText(before.A), specText(before.B))
+		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
 	case !same:
-		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side differ from those of its first pairs (give the same file and --set; name a revision by its commit)", s.dir)
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side differ from those of its first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
-		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir)
+		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):
-		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir)
+		return exitcode.Usagef("--resume %s: the figures that decide cannot be changed after pairs were seen (leave out --figure)", s.dir.Path)
 	}
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
@@ -33,7 +32,7 @@ func (s *session) resume() error {
 			host.CPUs = first.CPUs
 		}
 		if other := s.otherGenerator(host, first.Versions.Stormglass); other != "" {
-			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir, other)
+			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir.Path, other)
 		}
 	}
 	for i, p := range before.Pairs { // one that was cut off is run again

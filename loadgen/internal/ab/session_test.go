@@ -41,14 +41,14 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	}
 	p := plane{spread: 0.01, fails: func(n int) error {
 		if n == 5 {
-			return write("two")
+			return write("another")
 		}
 		return nil
 	}}
 	s := options(t, &p)
 	s.o.B.ControlPlane = binary
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "the controlplane of B was built anew") {
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], binary+" was built anew meanwhile") {
 		t.Fatalf("exit %d, %q: %v", c.ExitCode, c.Notes, err)
 	}
 	p.fails = nil

@@ -39,13 +39,13 @@ func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", 
 
 // stays reports whether the directory of a search without a trial stays: it has logs of a plane, or a load that ended one.
 func (s *session) stays() bool {
-	_, absent := os.Stat(filepath.Join(s.dir, trialDir(1)))
+	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
 }
 
 // resumed says how to go on with the search, with further flags.
 func (s *session) resumed(flags string) string {
-	return compare.GoOn(cmp.Or(s.whole, s.dir), flags)
+	return compare.GoOn(cmp.Or(s.whole, s.dir.Path), flags)
 }
 
 // nextStep says what to do about an answer that is no capacity; empty: nothing.

@@ -31,6 +31,8 @@ type RunOptions struct {
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
 	Most  int // trials
+	// Build makes the binary ControlPlane, after all else was checked; nil: it is there.
+	Build func(ctx context.Context) error
 	// Resume is the directory of a search to go on with; empty: a new one.
 	Resume string
 }
@@ -64,19 +66,20 @@ type session struct {
 	further     func() bool
 
 	c      result.Capacity
-	dir    string
-	made   []string
+	dir    *run.Directory
+	binary compare.Binary
 	search *Search
-	// release unlocks dir; nil: it is not locked.
-	release func()
 	// before is the search that is resumed, as it was.
 	before result.Capacity
 }
 
 func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
-	defer s.unlock()
+	defer func() { s.dir.Unlock() }()
 	if err := s.open(ctx); err != nil {
 		return s.c, "", err
+	}
+	if err := s.build(ctx); err != nil {
+		return s.c, "", errors.Join(err, s.dir.Remove())
 	}
 	s.c.InTurns = false
 	return s.goOn(ctx)
@@ -85,7 +88,7 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 // goOn makes the trials of a search that was opened.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, s.remove())
+		return s.c, "", errors.Join(err, s.dir.Remove())
 	}
 	err := s.trials(ctx)
 	goOn := s.resumed("")
@@ -93,7 +96,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 		if err != nil && ctx.Err() == nil && s.stays() {
 			return s.c, "", fmt.Errorf("%w; %s", err, goOn)
 		}
-		left := s.remove()
+		left := s.dir.Remove()
 		if err == nil || ctx.Err() != nil {
 			return s.c, "", run.Interrupted(left)
 		}
@@ -113,28 +116,12 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	if next := s.nextStep(); err == nil && ctx.Err() == nil && next != "" {
 		s.c.Notes = append(s.c.Notes, next)
 	}
-	return s.c, s.dir, s.write()
-}
-
-// remove removes what a search that has no trial has made; the trials of one that is resumed stay.
-func (s *session) remove() error {
-	if s.o.Resume != "" {
-		return nil
-	}
-	return rundir.Remove(s.dir, s.made)
-}
-
-// unlock lets others go on with the search.
-func (s *session) unlock() {
-	if s.release != nil {
-		s.release()
-	}
-	s.release = nil
+	return s.c, s.dir.Path, s.write()
 }
 
 func (s *session) open(ctx context.Context) (err error) {
 	if s.o.Resume != "" {
-		if s.release, err = run.Claim(s.o.Resume); err != nil {
+		if s.dir, err = run.ResumeDirectory(s.o.Resume); err != nil {
 			return err
 		}
 	}
@@ -150,13 +137,8 @@ func (s *session) open(ctx context.Context) (err error) {
 	if s.o.Resume != "" {
 		return s.resume()
 	}
-	if s.dir, s.made, err = rundir.Make(s.o.Out, s.c.Scenario, s.c.Started); err != nil {
-		return err
-	}
-	if s.release, err = run.Claim(s.dir); err != nil {
-		return errors.Join(err, s.remove())
-	}
-	return nil
+	s.dir, err = run.MakeDirectory(s.o.Out, s.c.Scenario, s.c.Started)
+	return err
 }
 
 // plan checks the field that is searched and its range.
@@ -199,7 +181,7 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 }
 
 // digests are those of the scenario without what two searches may differ in, the control plane, its faults, the seed and the
-// range; of the control plane, the faults and the seed; and of the binary.
+// range; and of the control plane, the faults and the seed.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
 	sc.ControlPlane, sc.Seed, sc.Capacity = scenario.Scenario{}.ControlPlane, 0, nil
@@ -211,11 +193,25 @@ func (s *session) digests(sc scenario.Scenario) (err error) {
 	if s.c.Digest, err = compare.ScenarioDigest(sc); err != nil {
 		return err
 	}
-	if s.c.PlaneDigest, err = compare.ScenarioDigest(plane); err != nil {
+	s.c.PlaneDigest, err = compare.ScenarioDigest(plane)
+	return err
+}
+
+// build makes the binary if that is to be done, and reads it. A search goes on with the one that its trials ran.
+func (s *session) build(ctx context.Context) (err error) {
+	if s.o.Build != nil {
+		if err := s.o.Build(ctx); err != nil {
+			return err
+		}
+	}
+	if s.binary, err = compare.ReadBinary(s.o.ControlPlane); err != nil {
 		return err
 	}
-	s.c.Build, err = compare.BuildDigest(s.o.ControlPlane)
-	return err
+	if s.o.Resume != "" && s.binary.Digest != s.c.Build {
+		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir.Path)
+	}
+	s.c.Build = s.binary.Digest
+	return nil
 }
 
 func (s *session) resume() error {
@@ -226,21 +222,18 @@ func (s *session) resume() error {
 		}
 		return err
 	}
-	s.dir, s.before = s.o.Resume, before
+	s.before = before
 	if why := s.otherSearch(before); why != "" {
-		return exitcode.Usagef("--resume %s: %s", s.dir, why)
+		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on)", s.dir, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; put it back, or search anew)", s.dir, filepath.Join(trialDir(1), result.ScenarioFile))
-	}
-	if before.Build != s.c.Build {
-		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir)
+		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; put it back, or search anew)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
 	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: its trials ran %s (go on there, or search anew)", s.dir, other)
+		return exitcode.Usagef("--resume %s: its trials ran %s (go on there, or search anew)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
@@ -423,10 +416,10 @@ func (s *session) conclude() {
 }
 
 func (s *session) write() error {
-	if err := rundir.WriteJSON(s.dir, result.CapacityFile, s.c); err != nil {
+	if err := rundir.WriteJSON(s.dir.Path, result.CapacityFile, s.c); err != nil {
 		return err
 	}
-	if err := report.WriteCapacity(s.dir, s.c); err != nil {
+	if err := report.WriteCapacity(s.dir.Path, s.c); err != nil {
 		return exitcode.Environmentf("%w", err)
 	}
 	return nil

@@ -253,6 +253,39 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
+// A binary that is built anew meanwhile ends the search, which goes on with the one that its trials ran.
+func TestBinaryBuiltAnew(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "controlplane")
+	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
+	p := plane{capacity: 700, spread: 0.03}
+	s := newSession(t, &p)
+	s.o.ControlPlane = binary
+	s.o.Build = func(context.Context) error { return write("one") }
+	p.fails = func(n int) error {
+		if n == 3 {
+			return write("another")
+		}
+		return nil
+	}
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was built anew meanwhile") {
+		t.Fatalf("exit %d after %d trials, %q: %v", c.ExitCode, len(c.Trials), c.Notes, err)
+	}
+	p.fails = nil
+	next := again(s, dir)
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	next = again(s, dir)
+	next.o.Build = nil
+	if err := write("another"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran another controlplane binary") {
+		t.Errorf("resumed with another one: %v", err)
+	}
+}
+
 // A search that another version wrote is neither resumed nor compared.
 func TestReadsItsOwnSchema(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})

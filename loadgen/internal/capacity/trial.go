@@ -19,13 +19,16 @@ import (
 
 // try makes one run. Each has a seed of its own.
 func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
+	if err := s.binary.Same(); err != nil {
+		return t, fmt.Errorf("trial %d: %w", number, err)
+	}
 	o, err := s.at(load)
 	if err != nil {
 		return t, err
 	}
 	o.Scenario.Seed += int64(number)
 	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}, Cores: map[string]float64{}}
-	o.Out = filepath.Join(s.dir, t.Dir)
+	o.Out = filepath.Join(s.dir.Path, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
 	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
 		return t, exitcode.EnvironmentError(err)

@@ -41,7 +41,7 @@ var (
 func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string, err error) {
 	defer func() {
 		for i := range p.sides {
-			p.sides[i].unlock()
+			p.sides[i].dir.Unlock()
 		}
 	}()
 	dir, made := p.resume, []string(nil)
@@ -52,7 +52,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	}
 	if err := p.open(ctx, dir); err != nil {
 		for _, s := range p.sides {
-			rundir.RemoveMade(s.made)
+			err = errors.Join(err, s.dir.Remove())
 		}
 		rundir.RemoveMade(made)
 		return c, "", err
@@ -89,7 +89,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 	return c
 }
 
-// open reads both sides before anything starts.
+// open reads both sides, and builds what is to be built, before anything starts.
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
@@ -111,6 +111,11 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	}
 	if p.sides[0].c.Digest != p.sides[1].c.Digest {
 		return exitcode.Usagef("--a and --b differ in more than the control plane, its faults and the range: what they hold is not comparable")
+	}
+	for i := range p.sides {
+		if err := p.sides[i].build(ctx); err != nil {
+			return fmt.Errorf("%s: %w", sideFlags[i], err)
+		}
 	}
 	return nil
 }

@@ -134,6 +134,29 @@ func TestInTurnsRefused(t *testing.T) {
 	if _, _, err := p.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), "--b: background.writes.rate=5000/s") || len(*order) > 0 {
 		t.Errorf("over the highest rate: %v after %d trials", err, len(*order))
 	}
+	built := 0
+	for _, unlike := range []bool{true, false} {
+		p, order = inPair(t, plane{capacity: 700}, plane{capacity: 700})
+		for i := range p.sides {
+			p.sides[i].o.Build = func(context.Context) error {
+				built++
+				return exitcode.Environmentf("it does not compile")
+			}
+		}
+		if unlike {
+			p.sides[1].o.Scenario.Gates[0].Name = "other"
+		}
+		_, _, err := p.run(t.Context())
+		if unlike && (exitcode.Of(err) != exitcode.Usage || built > 0) {
+			t.Errorf("other gates: %v after %d builds", err, built)
+		}
+		if !unlike && (exitcode.Of(err) != exitcode.Environment || !strings.HasPrefix(err.Error(), "--a: it does not compile") || built != 1 || len(*order) > 0) {
+			t.Errorf("a failed build: %v after %d builds and %d trials", err, built, len(*order))
+		}
+		if _, err := os.Stat(p.out); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("it left %s: %v", p.out, err)
+		}
+	}
 	one := newSession(t, &plane{capacity: 700})
 	_, single, err := one.run(t.Context())
 	if err != nil {

@@ -287,6 +287,14 @@ func EndedEarly(err error) string {
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
+// EndedEarlyError ends several runs by what makes the next one's figures tell nothing.
+type EndedEarlyError string
+
+func (e EndedEarlyError) Error() string { return string(e) }
+
+// Unjudged: there is nothing to compare with.
+func (e EndedEarlyError) Unjudged() bool { return true }
+
 // CheckVariant refuses a variant that is another control plane where the run is
 // aimed at a user's cluster: it would be compared by what it is not.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {

@@ -181,7 +181,7 @@ gates:
 			t.Errorf("the notes lack %q: %s", want, notes)
 		}
 	}
-	rec, err := rundir.Open(r.dir.path)
+	rec, err := rundir.Open(r.dir.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// directory is a run's own directory. Its lock says that the process of the run lives.
-type directory struct {
-	path string
-	made []string // directories made for it, itself first
-	lock *os.File
+// Directory is that of a run, a comparison or a search. Its lock says that the process at work in it lives.
+type Directory struct {
+	Path    string
+	made    []string // directories made for it, itself first
+	resumed bool     // it was there before, with what was measured
+	lock    *os.File // nil: not locked
 }
 
-func makeDirectory(out, scenario string, now time.Time) (*directory, error) {
+// MakeDirectory makes out, or a directory named by the scenario and the time, and locks it.
+func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	path, made, err := rundir.Make(out, scenario, now)
 	if err != nil {
 		return nil, err
@@ -36,52 +38,64 @@ func makeDirectory(out, scenario string, now time.Time) (*directory, error) {
 	if lock == nil {
 		return nil, exitcode.Usagef("--out %s: another run has just taken it (name a new one)", out)
 	}
-	return &directory{path, made, lock}, nil
+	return &Directory{Path: path, made: made, lock: lock}, nil
 }
 
-// Claim locks the directory of a comparison or a search until release: no other process goes on with it meanwhile.
-func Claim(dir string) (release func(), err error) {
+// ResumeDirectory locks the directory of a comparison or a search that is resumed: no other process goes on with it meanwhile.
+func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // who reads it says so
-		return func() {}, nil
 	case err != nil:
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	case lock == nil:
 		return nil, exitcode.Usagef("--resume %s: another loadgen is at work in it (wait for its end)", dir)
 	}
-	return func() { _ = lock.Close() }, nil // it was only read
+	return &Directory{Path: dir, resumed: true, lock: lock}, nil
 }
 
-func (d *directory) writeScenario(s *scenario.Scenario) (map[string]string, error) {
+// Unlock lets others use the directory. A nil one is none.
+func (d *Directory) Unlock() {
+	if d != nil && d.lock != nil {
+		_ = d.lock.Close() // it was only read
+	}
+}
+
+// Remove removes all that was written and made; a directory that is resumed stays as it is. A nil one is none.
+func (d *Directory) Remove() error {
+	if d == nil || d.resumed {
+		return nil
+	}
+	return rundir.Remove(d.Path, d.made)
+}
+
+func (d *Directory) writeScenario(s *scenario.Scenario) (map[string]string, error) {
 	resolved, err := s.Resolved()
 	if err != nil {
 		return nil, err
 	}
 	files := s.Bundle()
 	for name, data := range files {
-		if err := rundir.WriteFile(filepath.Join(d.path, name), data); err != nil {
+		if err := rundir.WriteFile(filepath.Join(d.Path, name), data); err != nil {
 			return nil, err
 		}
 	}
-	if err := rundir.WriteFile(filepath.Join(d.path, result.ScenarioFile), resolved); err != nil {
+	if err := rundir.WriteFile(filepath.Join(d.Path, result.ScenarioFile), resolved); err != nil {
 		return nil, err
 	}
-	digests, err := result.Digest(d.path)
+	digests, err := result.Digest(d.Path)
 	return digests, exitcode.EnvironmentError(err)
 }
 
-func (d *directory) plane() string { return filepath.Join(d.path, planeDir) }
-
-func (d *directory) unlock() { _ = d.lock.Close() } // it was only read
+func (d *Directory) plane() string { return filepath.Join(d.Path, planeDir) }
 
 // discard removes what the run wrote, except the logs of a plane that did not start.
-func (d *directory) discard() error {
-	defer d.unlock()
+func (d *Directory) discard() error {
+	defer d.Unlock()
 	if _, err := os.Stat(filepath.Join(d.plane(), "logs")); err == nil {
-		return errors.Join(removeBut(d.path, planeDir), removeBut(d.plane(), "logs"))
+		return errors.Join(removeBut(d.Path, planeDir), removeBut(d.plane(), "logs"))
 	}
-	return rundir.Remove(d.path, d.made)
+	return d.Remove()
 }
 
 func removeBut(dir, keep string) error {

@@ -131,7 +131,7 @@ func (r *run) fail(err error) {
 // close closes the recording, ends the target and writes what was measured. It does
 // all of it even when a part fails.
 func (r *run) close() error {
-	defer r.dir.unlock()
+	defer r.dir.Unlock()
 	m := r.measured()
 	err := errors.Join(
 		r.fleet.Close(),
@@ -148,10 +148,10 @@ func (r *run) close() error {
 	default: // what is left in a user's cluster is reported, whatever else went wrong
 		r.info.Failure += "; " + err.Error()
 	}
-	err = errors.Join(rundir.WriteJSON(r.dir.path, result.MeasurementsFile, m), r.timeline.Close())
-	digests, digestErr := result.Digest(r.dir.path)
+	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.timeline.Close())
+	digests, digestErr := result.Digest(r.dir.Path)
 	r.info.Files = digests
-	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info))
+	return errors.Join(err, digestErr, rundir.WriteInfo(r.dir.Path, r.info))
 }
 
 func (r *run) measured() result.Measurements {
@@ -183,5 +183,5 @@ func (r *run) measured() result.Measurements {
 // save writes what the generator has measured so far, for the report of a run that is
 // killed later on.
 func (r *run) save() error {
-	return rundir.WriteJSON(r.dir.path, result.MeasurementsFile, r.measured())
+	return rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured())
 }

@@ -270,7 +270,7 @@ func TestLostFaultIsReported(t *testing.T) {
 	if !slices.Equal(f.lost, want) {
 		t.Errorf("lost %q, want %q", f.lost, want)
 	}
-	events, err := timeline.Read(r.dir.path)
+	events, err := timeline.Read(r.dir.Path)
 	if err != nil || len(events) != 2 || events[1].Name != "fault lost" || events[1].Detail != want[0] {
 		t.Errorf("the timeline is %+v, %v", events, err)
 	}
@@ -305,7 +305,7 @@ func TestSupervisorEventsReachTimeline(t *testing.T) {
 	}
 	s.tell(control.EventReady, "etcd-0")
 	f.last(t.Context())
-	events, err := timeline.Read(r.dir.path)
+	events, err := timeline.Read(r.dir.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.aborts.follow(r.samples)
-	r.loads, err = newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls()}, r.dir.path, nil, nil)
+	r.loads, err = newLoads(t.Context(), s, load.Target{Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls()}, r.dir.Path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

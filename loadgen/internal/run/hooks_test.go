@@ -33,13 +33,13 @@ func TestHooksRunBeforeAndAfterThePhase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"storm-before-1.log": "storm " + r.dir.path + "\n", "storm-after-1.log": "one\n", "storm-after-2.log": "two\n",
+		"storm-before-1.log": "storm " + r.dir.Path + "\n", "storm-after-1.log": "one\n", "storm-after-2.log": "two\n",
 	} {
-		if got, err := os.ReadFile(filepath.Join(r.dir.path, "hooks", file)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(r.dir.Path, "hooks", file)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
 		}
 	}
-	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(r.dir.path, "copy"))
+	kubeconfig, err := clientcmd.LoadFromFile(filepath.Join(r.dir.Path, "copy"))
 	if err != nil {
 		t.Fatal(err)
 	}

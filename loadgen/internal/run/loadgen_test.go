@@ -52,7 +52,7 @@ func underway(t *testing.T, s *scenario.Scenario) *run {
 
 func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...prometheus.Collector) *run {
 	t.Helper()
-	dir, err := makeDirectory(t.TempDir(), "mine", time.Now())
+	dir, err := MakeDirectory(t.TempDir(), "mine", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func underwayOf(t *testing.T, s *scenario.Scenario, c console, collectors ...pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.timeline, err = timeline.Open(dir.path); err != nil {
+	if r.timeline, err = timeline.Open(dir.Path); err != nil {
 		t.Fatal(err)
 	}
-	if r.samples, err = samples.Open(dir.path, nil); err != nil {
+	if r.samples, err = samples.Open(dir.Path, nil); err != nil {
 		t.Fatal(err)
 	}
-	if r.recording, err = openRecording(recordingOptions{console: c, dir: dir.path, scenario: s, registry: registry}); err != nil {
+	if r.recording, err = openRecording(recordingOptions{console: c, dir: dir.Path, scenario: s, registry: registry}); err != nil {
 		t.Fatal(err)
 	}
 	if r.self, err = generator.NewSelfMeter(registry); err != nil {
@@ -94,12 +94,12 @@ func judged(t *testing.T, r *run) result.Result {
 	t.Helper()
 	r.info.Ended = time.Now().UTC()
 	err := errors.Join(r.recording.close(), r.samples.Close(), r.timeline.Close(), r.save())
-	digests, digestErr := result.Digest(r.dir.path)
+	digests, digestErr := result.Digest(r.dir.Path)
 	r.info.Files = digests
-	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.path, r.info)); err != nil {
+	if err = errors.Join(err, digestErr, rundir.WriteInfo(r.dir.Path, r.info)); err != nil {
 		t.Fatal(err)
 	}
-	res, err := judge.Judge(t.Context(), r.dir.path)
+	res, err := judge.Judge(t.Context(), r.dir.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,10 +177,10 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	if err := r.phases.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir.Path, r.info); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := rundir.Open(r.dir.path)
+	rec, err := rundir.Open(r.dir.Path)
 	if err != nil || rec.Run.ID != r.info.ID || !rec.Run.Ended.IsZero() {
 		t.Fatalf("%+v, %v", rec, err)
 	}

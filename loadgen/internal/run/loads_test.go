@@ -174,7 +174,7 @@ gates:
 	r := underwayOf(t, s, console{Progress: silent{}}, sessions)
 	r.loads, err = newLoads(t.Context(), s, load.Target{
 		Config: server.Config(), Namespace: "storm", Samples: r.samples, Stalls: r.self.Stalls(), Callers: map[string]load.Caller{"login": &logins{}},
-	}, r.dir.path, nil, nil)
+	}, r.dir.Path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func profiled(t *testing.T, body string, open func() ([]profile.Source, error)) 
 			profiles.wait()
 		}
 	})
-	return r.phases.profiler.all(), r.dir.path, began
+	return r.phases.profiler.all(), r.dir.Path, began
 }
 
 func goroutines(t *testing.T) []byte {

@@ -127,7 +127,7 @@ type display struct {
 func newDisplay(r *run) *display {
 	d := &display{
 		progress: r.Progress, loads: r.loads, nodes: r.nodes, workload: r.workload, timeline: r.timeline, aborts: r.aborts, news: make(chan struct{}, 1),
-		fixed: Snapshot{Scenario: r.o.Scenario.Name, Dir: r.dir.path, Gates: len(r.o.Scenario.Gates)},
+		fixed: Snapshot{Scenario: r.o.Scenario.Name, Dir: r.dir.Path, Gates: len(r.o.Scenario.Gates)},
 	}
 	for i := range r.o.Scenario.Phases {
 		p := &r.o.Scenario.Phases[i]

@@ -57,7 +57,7 @@ type run struct {
 	journal
 	o         Options
 	info      result.Run
-	dir       *directory
+	dir       *Directory
 	target    *target
 	recording *recording
 	samples   *samples.Recorder
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 		return "", errors.Join(err, left)
 	}
 	r.execute(ctx, watched)
-	return r.dir.path, r.close()
+	return r.dir.Path, r.close()
 }
 
 // prepare makes all stages ready. The context that it returns ends with ctx or when
@@ -131,12 +131,12 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 	if r.fleet, err = workers.Open(o.Workers, Build, c.step); err != nil {
 		return nil, nil, err
 	}
-	if r.dir, err = makeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
+	if r.dir, err = MakeDirectory(o.Out, o.Scenario.Name, r.info.Started); err != nil {
 		return nil, nil, errors.Join(err, r.fleet.Close())
 	}
 	started.add(r.dir.discard)
 	started.add(r.fleet.Close)
-	c.sweep(r.dir.path)
+	c.sweep(r.dir.Path)
 	var source *promimport.Source
 	switch {
 	case o.Kubeconfig.Files != "":
@@ -153,7 +153,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 	if err := r.begin(registry, started); err != nil {
 		return nil, nil, err
 	}
-	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.path, workersDir), r.info.ID); err != nil {
+	if err := r.fleet.Invite(ctx, filepath.Join(r.dir.Path, workersDir), r.info.ID); err != nil {
 		return nil, nil, err
 	}
 	if r.target == nil {
@@ -194,17 +194,17 @@ func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 	if r.info.Files, err = r.dir.writeScenario(r.o.Scenario); err != nil {
 		return err
 	}
-	if r.timeline, err = timeline.Open(r.dir.path); err != nil {
+	if r.timeline, err = timeline.Open(r.dir.Path); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
 	started.add(r.timeline.Close)
 	if err := r.timeline.Register(registry); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	if err := rundir.WriteInfo(r.dir.path, r.info); err != nil {
+	if err := rundir.WriteInfo(r.dir.Path, r.info); err != nil {
 		return err
 	}
-	r.step("run directory %s, seed %d", r.dir.path, r.info.Seed)
+	r.step("run directory %s, seed %d", r.dir.Path, r.info.Seed)
 	return nil
 }
 
@@ -229,15 +229,15 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		}
 	}
 	r.recording, err = openRecording(recordingOptions{
-		console: r.console, dir: r.dir.path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
+		console: r.console, dir: r.dir.Path, scenario: s, targets: t.Scrape, bundled: t.Cluster.Bundled,
 		source: source, listener: listener, public: r.o.ObservePublic, registry: registry,
-		receiver: client, name: rundir.Name(r.dir.path, s.Variant), extra: gate.StopFamilies(slices.Concat(r.aborts.stops, r.aborts.usual)),
+		receiver: client, name: rundir.Name(r.dir.Path, s.Variant), extra: gate.StopFamilies(slices.Concat(r.aborts.stops, r.aborts.usual)),
 	})
 	if err != nil {
 		return err
 	}
 	started.add(r.recording.close)
-	if r.samples, err = samples.Open(r.dir.path, r.record); err != nil {
+	if r.samples, err = samples.Open(r.dir.Path, r.record); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
 	started.add(r.samples.Close)
@@ -278,7 +278,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		return err
 	}
 	defer r.waiting("the objects that loads work on")()
-	if r.loads, err = newLoads(ctx, s, to, r.dir.path, r.o.Hurry, r.fleet); err != nil {
+	if r.loads, err = newLoads(ctx, s, to, r.dir.Path, r.o.Hurry, r.fleet); err != nil {
 		return err
 	}
 	if r.objects, err = t.Objects(r.workload.Retry); err != nil {
@@ -294,7 +294,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 func (r *run) describeCluster() error {
 	r.info.Cluster = r.target.Cluster
 	r.info.Cluster.Deviations = slices.Concat(r.target.Cluster.Deviations, r.o.Scenario.CPUProfiled())
-	return rundir.WriteInfo(r.dir.path, r.info)
+	return rundir.WriteInfo(r.dir.Path, r.info)
 }
 
 // workersDir takes the workers' logs and, while the run goes on, their credentials.
@@ -328,10 +328,10 @@ func (r *run) stage() {
 		workload: r.workload, follow: r.follow, nodes: r.nodes, loads: r.loads, custom: r.custom, display: r.display, objects: r.objects,
 		create: r.target.Create, awaitServed: r.target.AwaitServed,
 		outOfService: r.target.OutOfService, save: r.save,
-		profiler: &profiler{journal: r.journal, dir: r.dir.path, open: r.target.ProfileSources},
+		profiler: &profiler{journal: r.journal, dir: r.dir.Path, open: r.target.ProfileSources},
 		aborts:   r.aborts,
 		steering: r.display.steering,
-		hooks:    &hooks{journal: r.journal, dir: r.dir.path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
+		hooks:    &hooks{journal: r.journal, dir: r.dir.Path, namespace: r.target.Namespace, kubeconfig: r.target.WriteKubeconfig},
 	}
 }
 

@@ -50,6 +50,30 @@ func (p plane) Range(_ context.Context, expr string, start, end time.Time, by ti
 	return all, nil
 }
 
+// scraped is a plane of which only some is scraped.
+type scraped struct {
+	plane
+	only func(instance string, at time.Time) bool
+}
+
+func (s scraped) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
+	all, err := s.plane.Range(ctx, expr, start, end, by)
+	for i, one := range all {
+		all[i].Points = slices.DeleteFunc(one.Points, func(p archive.Point) bool { return !s.only(one.Labels["instance"], p.T) })
+	}
+	return slices.DeleteFunc(all, func(one archive.Series) bool { return len(one.Points) == 0 }), err
+}
+
+// joins has the processes of index 3 from scrape 20 on only.
+func joins(instance string, at time.Time) bool {
+	return !strings.HasSuffix(instance, "-3") || !at.Before(begin.Add(20*step))
+}
+
+// leaves has the processes of index 0 up to scrape 15 only.
+func leaves(instance string, at time.Time) bool {
+	return !strings.HasSuffix(instance, "-0") || at.Before(begin.Add(15*step))
+}
+
 func diagnose(t *testing.T, p plane) result.Diagnosis {
 	t.Helper()
 	if !slices.ContainsFunc(p, func(m moves) bool { return m.signal == answers.signal && m.component == answers.component }) {
@@ -213,20 +237,6 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// until has data up to a time.
-type until struct {
-	plane
-	end time.Time
-}
-
-func (u until) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
-	all, err := u.plane.Range(ctx, expr, start, end, by)
-	for i, s := range all {
-		all[i].Points = slices.DeleteFunc(s.Points, func(p archive.Point) bool { return p.T.After(u.end) })
-	}
-	return slices.DeleteFunc(all, func(s archive.Series) bool { return len(s.Points) == 0 }), err
-}
-
 // The default calm hour ends before an outage that lasts, and includes one that is over.
 func TestOutageInTheCalmHour(t *testing.T) {
 	const minute = int(time.Minute / step)
@@ -247,47 +257,18 @@ func TestOutageInTheCalmHour(t *testing.T) {
 	}
 }
 
-// newcomer has the processes of index 3 from scrape 20 on only.
-type newcomer struct{ plane }
-
-func (n newcomer) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
-	all, err := n.plane.Range(ctx, expr, start, end, by)
-	for i, s := range all {
-		if strings.HasSuffix(s.Labels["instance"], "-3") {
-			all[i].Points = s.Points[20:]
-		}
-	}
-	return all, err
-}
-
 // A process that was not there in the calm time is compared with nothing.
 func TestNewMemberIsNoDeviation(t *testing.T) {
-	p := newcomer{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"authentication", "kube-apiserver-3", 0.3, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	p := scraped{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"authentication", "kube-apiserver-3", 0.3, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, joins}
 	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
 	if err != nil || d.Answer != result.Healthy {
 		t.Errorf("%s: %s: %v", d.Answer, causesOf(d), err)
 	}
 }
 
-// leaves ends the series of a component at scrape 15.
-type leaves struct {
-	plane
-	component string
-}
-
-func (l leaves) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
-	all, err := l.plane.Range(ctx, expr, start, end, by)
-	for i, s := range all {
-		if s.Labels["instance"] == l.component {
-			all[i].Points = s.Points[:15]
-		}
-	}
-	return all, err
-}
-
 // What was recorded in the calm time only is lacked, and is not said to be calm.
 func TestRecordedInTheCalmTimeOnly(t *testing.T) {
-	p := leaves{plane{answers, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"webhook", "review", 0.002, 0.3, 20, 30}}, "etcd-0"}
+	p := scraped{plane{{"cpu", "kube-apiserver-1", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"webhook", "review", 0.002, 0.3, 20, 30}}, leaves}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(16 * step), To: begin.Add(60 * step)}}
 	d, err := Diagnose(context.Background(), p, o)
 	if err != nil || causesOf(d) != "webhook-slow of review" || !slices.Contains(d.Lacked, "wal-fsync") || strings.Contains(d.Causes[0].Sentence, "fsync") {
@@ -297,7 +278,7 @@ func TestRecordedInTheCalmTimeOnly(t *testing.T) {
 
 // Without an API server in the calm time there is nothing to compare with.
 func TestNoAPIServerInTheCalmTime(t *testing.T) {
-	p := newcomer{plane{{"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"reads", "kube-apiserver-3", 10, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}}
+	p := scraped{plane{{"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"reads", "kube-apiserver-3", 10, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, joins}
 	if d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step}); err == nil || !strings.Contains(err.Error(), "in the calm time") {
 		t.Errorf("%s: %v", d.Answer, err)
 	}
@@ -321,22 +302,12 @@ func TestNoNumberIsNoData(t *testing.T) {
 	}
 }
 
-// replaced has the processes of index 0 up to scrape 15, and those of index 3 from scrape 20 on.
-type replaced struct{ plane }
-
-func (r replaced) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
-	all, err := newcomer(r).Range(ctx, expr, start, end, by)
-	for i, s := range all {
-		if strings.HasSuffix(s.Labels["instance"], "-0") {
-			all[i].Points = s.Points[:15]
-		}
-	}
-	return all, err
-}
-
 // Where all processes were replaced nothing is comparable, which is not healthy.
 func TestReplacedProcessesAreNotComparable(t *testing.T) {
-	p := replaced{plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.5, 0, 0, 0}}}
+	p := scraped{
+		plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.5, 0, 0, 0}},
+		func(instance string, at time.Time) bool { return joins(instance, at) && leaves(instance, at) },
+	}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(21 * step), To: begin.Add(60 * step)}}
 	if d, err := Diagnose(t.Context(), p, o); err == nil || !strings.Contains(err.Error(), "nothing is comparable") {
 		t.Errorf("%s: %v", d.Answer, err)
@@ -347,18 +318,9 @@ func TestReplacedProcessesAreNotComparable(t *testing.T) {
 	}
 }
 
-// since has data from a time on.
-type since struct {
-	plane
-	begin time.Time
-}
-
-func (s since) Range(ctx context.Context, expr string, start, end time.Time, by time.Duration) ([]archive.Series, error) {
-	all, err := s.plane.Range(ctx, expr, start, end, by)
-	for i, one := range all {
-		all[i].Points = slices.DeleteFunc(one.Points, func(p archive.Point) bool { return p.T.Before(s.begin) })
-	}
-	return all, err
+// from is a plane that is scraped from then on.
+func from(then time.Time) func(string, time.Time) bool {
+	return func(_ string, at time.Time) bool { return !at.Before(then) }
 }
 
 // The calm hour begins with its data, and after a disturbance in it that is over; what was so all the time is said to be as before.
@@ -367,7 +329,7 @@ func TestCalmHourOfWhatThereIs(t *testing.T) {
 	calm := CalmBefore(begin.Add(time.Hour))
 	o := Options{From: calm.From, To: begin.Add(62 * time.Minute), Calm: calm, CalmByDefault: true, Under: result.Span{From: calm.To, To: calm.To.Add(2 * time.Minute)}, Step: step}
 	down := moves{"refused", "kube-scheduler-0", 1, 1, 0, 0}
-	recorded := since{plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 52 * minute, 63 * minute}, down}, begin.Add(42 * time.Minute)}
+	recorded := scraped{plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 52 * minute, 63 * minute}, down}, from(begin.Add(42 * time.Minute))}
 	d, err := Diagnose(t.Context(), recorded, o)
 	if err != nil || causesOf(d) != "slow-wal-fsync of etcd-1" || len(d.Standing) != 1 || d.Standing[0].Component != "kube-scheduler-0" {
 		t.Errorf("recorded for twenty minutes: %s, as before %+v, compared with %v: %v", causesOf(d), d.Standing, d.Calm, err)
@@ -380,7 +342,7 @@ func TestCalmHourOfWhatThereIs(t *testing.T) {
 	if d, err = Diagnose(t.Context(), again, o); err != nil || causesOf(d) != "down of kube-scheduler-0" {
 		t.Errorf("down again after ten minutes: %s, as before %+v, compared with %v: %v", causesOf(d), d.Standing, d.Calm, err)
 	}
-	late := since{plane{answers}, begin.Add(time.Hour - step)}
+	late := scraped{plane{answers}, from(begin.Add(time.Hour - step))}
 	if d, err = Diagnose(t.Context(), late, o); err == nil || !strings.Contains(err.Error(), "fewer than 3 scrapes") {
 		t.Errorf("recorded for a scrape: %s: %v", d.Answer, err)
 	}
@@ -404,7 +366,7 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		}
 		var source Source = from
 		if name == "it ends before then" {
-			source = until{from, begin.Add(60 * step)}
+			source = scraped{from, func(_ string, at time.Time) bool { return !at.After(begin.Add(60 * step)) }}
 		}
 		if d, err := Diagnose(context.Background(), source, o); err == nil {
 			t.Errorf("%s: %s", name, d.Answer)
