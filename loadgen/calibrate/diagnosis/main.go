@@ -57,7 +57,9 @@ func (o options) score(ctx context.Context) error {
 			continue
 		}
 		trials, err := p.judge(ctx, dir)
-		if err != nil {
+		if why := tooMuch(""); errors.As(err, &why) {
+			fmt.Printf("thrown away, as the storm alone was too much for the machine: %s: %s\n", p.name, why)
+		} else if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
 		}
 		scored = append(scored, trials...)

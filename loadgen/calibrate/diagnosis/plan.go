@@ -45,6 +45,7 @@ type faultCase struct {
 type topology struct {
 	Interval     string         // between scrapes
 	Fault, Rest  string         // lengths of a phase with faults and of the phase after it
+	Changes      string         // rate of changes in a watch flood
 	ControlPlane map[string]any `yaml:"controlPlane"`
 	// Setup and Background are added to those of each plan.
 	Setup, Background []any
@@ -218,7 +219,7 @@ func (p plan) beside(i int, faults, loads []string) string {
 	case "rollout":
 		text = "    actions: [{kind: rollingUpdate, name: web}]\n"
 	case "watches":
-		loads = append(loads, fmt.Sprintf("{name: changes-%d, kind: changes, watches: watch, rate: 20/s}", i))
+		loads = append(loads, fmt.Sprintf("{name: changes-%d, kind: changes, watches: watch, rate: %s}", i, p.topology.Changes))
 	case "nodes":
 		// A fifth of the nodes falls silent after each fault and is back with the next.
 		if i%2 == 0 {

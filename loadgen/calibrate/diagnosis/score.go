@@ -51,6 +51,9 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	if !ok {
 		return nil, errors.New("the run ended before its calm phase")
 	}
+	if err := overloaded(ctx, rec.Archive, calm); err != nil {
+		return nil, err
+	}
 	for _, f := range p.faults {
 		phase, ok := phases[f.phase]
 		if !ok {
@@ -76,6 +79,34 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 		trials = append(trials, t)
 	}
 	return trials, nil
+}
+
+// late is how long a scrape of an API server may take.
+const late = 3300 * time.Millisecond
+
+// tooMuch is why a plan is thrown away: the storm alone was too much for the machine, so not only what was planted went wrong.
+type tooMuch string
+
+func (e tooMuch) Error() string { return string(e) }
+
+// overloaded is an error if an API server answered a scrape too late in the calm phase.
+func overloaded(ctx context.Context, source diagnosis.Source, calm result.Phase) error {
+	all, err := source.Range(ctx, `scrape_duration_seconds{job="kube-apiserver"}`, calm.Start, calm.End, time.Second)
+	if err != nil {
+		return err
+	}
+	worst, of := late.Seconds(), ""
+	for _, s := range all {
+		for _, at := range s.Points {
+			if at.V > worst {
+				worst, of = at.V, s.Labels["instance"]
+			}
+		}
+	}
+	if of == "" {
+		return nil
+	}
+	return tooMuch(fmt.Sprintf("%s took %.1f s for a scrape in the calm phase", of, worst))
 }
 
 // begins reports whether an event is the beginning of the case's fault, of components or of nodes.

@@ -20,6 +20,8 @@ var catalogueYAML []byte
 
 // catalogue holds the signals and mechanisms that a diagnosis tries.
 type catalogue struct {
+	// Parts are PromQL of several signals, by their names.
+	Parts   map[string]string
 	Signals []signal
 	// Groups are signals that follow from many mechanisms, by a name for all of them.
 	Groups     map[string][]string
@@ -119,6 +121,9 @@ var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
+// partName is the name of a part in an expression.
+var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
+
 // known is the catalogue that ships.
 var known = func() catalogue {
 	c, err := parse(catalogueYAML)
@@ -133,6 +138,11 @@ func parse(text []byte) (c catalogue, err error) {
 	dec.KnownFields(true)
 	if err := dec.Decode(&c); err != nil {
 		return c, fmt.Errorf("catalogue.yaml: %w", err)
+	}
+	for i := range c.Signals {
+		for s := &c.Signals[i]; partName.MatchString(s.Expr); {
+			s.Expr = partName.ReplaceAllStringFunc(s.Expr, func(name string) string { return c.Parts[partName.FindStringSubmatch(name)[1]] })
+		}
 	}
 	for i := range c.Mechanisms {
 		m := &c.Mechanisms[i]

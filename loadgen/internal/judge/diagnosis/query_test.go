@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -154,4 +155,53 @@ load 30s
 eval instant at 5m `+s.query(2*step+time.Millisecond)+`
   {job="etcd", instance="old"} 0.06
 `, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// A pause of eight seconds between two scrapes makes one of them last three, which is long for etcd.
+func TestHangsOfEtcd(t *testing.T) {
+	s := known.signal("hangs")
+	promqltest.RunTest(t, `
+load 5s
+  up{job="etcd", instance="etcd-0"} 1x9
+  scrape_duration_seconds{job="etcd", instance="etcd-0"} 3x9
+  up{job="kube-apiserver", instance="kube-apiserver-0"} 1x9
+  scrape_duration_seconds{job="kube-apiserver", instance="kube-apiserver-0"} 3x9
+  up{job="kube-apiserver", instance="kube-apiserver-1"} 0x9
+  scrape_duration_seconds{job="kube-apiserver", instance="kube-apiserver-1"} 10x9
+
+eval instant at 20s `+s.query(2*step+time.Millisecond)+`
+  {job="etcd", instance="etcd-0"} 2.1
+  {job="kube-apiserver", instance="kube-apiserver-0"} 1.7999999999999998
+  {job="kube-apiserver", instance="kube-apiserver-1"} 10
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
+
+// On a busy machine the links of all API servers are slow: only what one is slower than the fastest counts. One that is alone, and
+// those of machines that are not known, count as they are.
+func TestLinksOnABusyMachine(t *testing.T) {
+	s := known.signal("etcd-link")
+	const second = "\n  {job=\"kube-apiserver\", instance=\"b\"} "
+	for name, c := range map[string]struct{ busy, others, first, second string }{
+		"busy":     {"0+9x20", "0+0.3x20", "0.02", second + "0"},
+		"not busy": {"0+4x20", "0+0.3x20", "0.05", second + "0.03"},
+		"alone":    {"0+9x20", "_x20", "0.05", ""},
+		"unknown":  {"_x20", "0+0.3x20", "0.05", second + "0.03"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			promqltest.RunTest(t, `
+load 5s
+  stormglass_machine_processors{job="loadgen"} 2x20
+  stormglass_machine_busy_seconds_total{job="loadgen"} `+c.busy+`
+  etcd_server_request_duration_seconds_sum{job="etcd", type="Put"} 0+0.1x20
+  etcd_server_request_duration_seconds_count{job="etcd", type="Put"} 0+10x20
+  etcd_request_duration_seconds_sum{job="kube-apiserver", instance="a", operation="create"} 0+0.6x20
+  etcd_request_duration_seconds_count{job="kube-apiserver", instance="a", operation="create"} 0+10x20
+  etcd_request_duration_seconds_sum{job="kube-apiserver", instance="b", operation="create"} `+strings.Replace(c.others, "0.3", "0.4", 1)+`
+  etcd_request_duration_seconds_count{job="kube-apiserver", instance="b", operation="create"} `+strings.Replace(c.others, "0.3", "10", 1)+`
+
+eval range from 50s to 50s step 5s `+s.query(2*step+time.Millisecond)+`
+  {job="kube-apiserver", instance="a"} `+c.first+c.second+`
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+		})
+	}
 }

@@ -24,6 +24,8 @@ type mechanism struct {
 	Exceeds []string
 	// Share times the change of the first evidence is the least change at which a signal of All or Unless counts.
 	Share float64
+	// OfLargest is the least share of what its first evidence changes by at any component then.
+	OfLargest float64 `yaml:"ofLargest"`
 	// Least is the least change of its first evidence, where that is more than the signal's.
 	Least float64
 	// Crowded asks for a larger change while a signal deviates; nil: never.
@@ -245,7 +247,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		if !r.gather(&evidence, first, m) || r.prevented(m, first) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
 			continue
 		}
-		if first.change() < m.Least {
+		if first.change() < m.Least || m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {
 			continue
 		}
 		if c := m.Crowded; c != nil && first.calm != nil && first.under < c.Times**first.calm && r.deviates([]string{c.Signal}, first, false) {
@@ -304,6 +306,13 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
 		return r.deviates(others, episode{component: component, began: f.began, last: f.last.Add(f.mechanism.Lag)}, true)
+	})
+}
+
+// dwarfed reports whether an episode's change is less than a share of that of its signal at another component then.
+func (r reasoning) dwarfed(e episode, share float64) bool {
+	return slices.ContainsFunc(r.all, func(o episode) bool {
+		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
 	})
 }
 
