@@ -46,6 +46,8 @@ type signal struct {
 	Short string
 	Unit  string
 	Expr  string
+	// written is Expr with the names of parts.
+	written string
 	// Source names a signal that has data wherever this one can have: where it alone has none, it has not happened.
 	// Empty: it always has data.
 	Source string
@@ -140,7 +142,8 @@ func parse(text []byte) (c catalogue, err error) {
 		return c, fmt.Errorf("catalogue.yaml: %w", err)
 	}
 	for i := range c.Signals {
-		for s := &c.Signals[i]; partName.MatchString(s.Expr); {
+		s := &c.Signals[i]
+		for s.written = s.Expr; partName.MatchString(s.Expr); {
 			s.Expr = partName.ReplaceAllStringFunc(s.Expr, func(name string) string { return c.Parts[partName.FindStringSubmatch(name)[1]] })
 		}
 	}

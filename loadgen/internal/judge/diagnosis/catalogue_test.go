@@ -145,9 +145,13 @@ func generated() string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
-	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$age` its seconds, `$any` the jobs of all components. `$rate(X)` is `rate(X[$range])`, and of a counter that is there only since then what it has counted in `$age`.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
+	b.WriteString("\n## Signals\n\n`$range` is two scrapes, `$age` its seconds, `$any` the jobs of all components. `$rate(X)` is `rate(X[$range])`, and of a counter that is there only since then what it has counted in `$age`. `$(NAME)` is a part, below.\n\n| signal | deviates | PromQL |\n|---|---|---|\n")
 	for _, s := range known.Signals {
-		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.Expr, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s`: %s | %s | `%s` |\n", s.Name, s.What, bounds(s), strings.ReplaceAll(s.written, "|", `\|`))
+	}
+	b.WriteString("\n| part | PromQL |\n|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(known.Parts)) {
+		fmt.Fprintf(&b, "| `$(%s)` | `%s` |\n", name, strings.ReplaceAll(known.Parts[name], "|", `\|`))
 	}
 	return b.String()
 }
@@ -160,6 +164,9 @@ func required(m mechanism) string {
 	}
 	if m.Share > 0 {
 		all = append(all, fmt.Sprintf("%s counts from %g times the change of %s on", code(slices.Concat(m.All, m.Unless), ", "), m.Share, code(m.Any, ", ")))
+	}
+	if m.OfLargest > 0 {
+		all = append(all, fmt.Sprintf("from %g times the largest change of %s on", m.OfLargest, code(m.Any, ", ")))
 	}
 	if len(m.Exceeds) > 0 {
 		all = append(all, "more than "+code(m.Exceeds, " or "))
