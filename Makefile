@@ -65,7 +65,7 @@ test: lint unit ## Lint, then every test (brings up small control planes; needs 
 # Tests of real planes measure time, so they go first; the others take what they leave of the machine, with
 # a larger heap for a fifth less CPU time.
 # Lint has vetted them.
-PLANES := cmd/loadgen controlplane deploy/realplane loadgen/internal/realplane
+PLANES := cmd/loadgen controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
 GO_TEST := go test -timeout 30m -p 2 -vet off -ldflags -s
 
 unit: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane

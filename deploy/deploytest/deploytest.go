@@ -219,11 +219,15 @@ func StartPrometheus(t testing.TB, config, data string, args ...string) (url str
 	})
 	threads.Go(func() {
 		defer close(ready)
-		address, is, told := "", false, false
+		address, is, told, blind := "", false, false, false
 		for lines := bufio.NewScanner(logs); lines.Scan(); {
 			said.WriteString(lines.Text() + "\n")
 			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
 				address = m[1]
+			}
+			if !blind && strings.Contains(lines.Text(), "couldn't initialize inotify") {
+				blind = true
+				t.Error("Prometheus follows no files, as inotify instances are used up: sudo sysctl fs.inotify.max_user_instances=512")
 			}
 			is = is || strings.Contains(lines.Text(), "Server is ready to receive web requests")
 			if is && address != "" && !told { // they come in either order
