@@ -205,3 +205,26 @@ eval range from 50s to 50s step 5s `+s.query(2*step+time.Millisecond)+`
 		})
 	}
 }
+
+// An answering process that could read its limits and no longer can is out of open files, whether the kernel still tells how many it has.
+func TestDescriptorsOut(t *testing.T) {
+	s := known.signal("descriptors-out")
+	promqltest.RunTest(t, `
+load 5s
+  up{job="kube-apiserver", instance="old kernel"} 1x20
+  process_open_fds{job="kube-apiserver", instance="old kernel"} 900x9 stale _x10
+  process_max_fds{job="kube-apiserver", instance="old kernel"} 1024x9 stale _x10
+  up{job="kube-apiserver", instance="new kernel"} 1x20
+  process_open_fds{job="kube-apiserver", instance="new kernel"} 900x9 1024x10
+  process_max_fds{job="kube-apiserver", instance="new kernel"} 1024x9 stale _x10
+  up{job="kube-apiserver", instance="away"} 1x9 0x10
+  process_max_fds{job="kube-apiserver", instance="away"} 1024x9 stale _x10
+  up{job="kube-apiserver", instance="never told"} 1x20
+  up{job="kube-apiserver", instance="well"} 1x20
+  process_max_fds{job="kube-apiserver", instance="well"} 1024x20
+
+eval range from 40s to 60s step 10s `+s.query(2*step+time.Millisecond)+`
+  {job="kube-apiserver", instance="old kernel"} _ 1 1
+  {job="kube-apiserver", instance="new kernel"} _ 1 1
+`, promqltest.NewTestEngine(t, false, 0, 1000))
+}
