@@ -66,7 +66,7 @@ func TestRunInABrowser(t *testing.T) {
 		case *runtime.EventExceptionThrown:
 			problems <- event.ExceptionDetails.Text
 		case *cdplog.EventEntryAdded:
-			problems <- event.Entry.Text
+			problems <- event.Entry.Text + " " + event.Entry.URL
 		}
 	}); err != nil {
 		t.Fatal(err)

@@ -53,8 +53,8 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	}
 	m, refusal := f.admit(l, *first.Hello)
 	if refusal != "" {
-		_ = l.send(message{Refused: refusal}) // it may be gone
 		f.tell("worker %d (%s at %s) was refused: %s", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr(), refusal)
+		_ = l.send(message{Refused: refusal}) // it may be gone
 		return true, nil // as far as its starter goes
 	}
 	m.serve()
