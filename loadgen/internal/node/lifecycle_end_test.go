@@ -19,6 +19,7 @@ func TestContainersTakeTheirTimeToStop(t *testing.T) {
 	l.bind("sg-0", "killed", nil)
 	l.awaitPod("web", "Running, ready, running")
 	l.awaitPod("killed", "Running, ready, running")
+	eventually(t, "both run", func() bool { return l.fleet.Live().PodsRunning == 2 })
 	l.deletePod("web") // with 30 s of grace
 	now, grace := metav1.Now(), int64(5)
 	l.changePod("killed", func(p *corev1.Pod) { p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace })

@@ -55,7 +55,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	if refusal != "" {
 		f.tell("worker %d (%s at %s) was refused: %s", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr(), refusal)
 		_ = l.send(message{Refused: refusal}) // it may be gone
-		return true, nil // as far as its starter goes
+		return true, nil                      // as far as its starter goes
 	}
 	m.serve()
 	return true, nil
