@@ -30,7 +30,7 @@ func incidents() map[string]small {
 	patches, registers := "background.patch-configmap.rate=10/s", "background.registers.rate=10/s"
 	return map[string]small{
 		"fd-exhaustion": {"limit-1024", []string{
-			second, "nodes.count=5", "phases.steady.for=6s", "phases.rollout.for=24s", "phases.after.for=6s", // a busy machine takes up a thousand connections in 16 s
+			second, "nodes.count=5", "phases.steady.for=6s", "phases.rollout.for=24s", "phases.after.for=6s", // 12 s were too few on a busy machine
 			"phases.rollout.load.agents.count=1000", "phases.rollout.load.agents.rate=200/s", "phases.rollout.actions.web.replicas=20",
 		}},
 		"stacked-etcd": {"stacked", []string{second, "phases.steady.for=6s", "phases.contention.for=8s", "phases.contention.faults.0.writers=48", "phases.after.for=8s"}},

@@ -65,6 +65,11 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("signal %q: two of that name, or incomplete", s.Name)
 		}
 		names[s.Name] = true
+		for _, part := range partName.FindAllStringSubmatch(s.written, -1) {
+			if known.Parts[part[1]] == "" {
+				t.Errorf("signal %s names the part %s, which is none", s.Name, part[1])
+			}
+		}
 		if s.Source != "" && (known.signal(s.Source) == nil || known.signal(s.Source).Source != "") {
 			t.Errorf("signal %s: the source %s is no signal that always has data", s.Name, s.Source)
 		}

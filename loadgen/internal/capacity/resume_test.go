@@ -1,0 +1,214 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/run"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// again is the session that resumes one.
+func again(s session, dir string) session {
+	next := session{o: s.o, trial: s.trial, uses: s.uses, otherGenerator: s.otherGenerator}
+	next.o.Resume = dir
+	return next
+}
+
+// TestResume: trials that have run are kept when a plane dies, and not made again.
+func TestResume(t *testing.T) {
+	p := plane{capacity: 700, fails: func(n int) error {
+		if n == 6 {
+			return exitcode.Environmentf("the control plane ended")
+		}
+		return nil
+	}}
+	s := newSession(t, &p)
+	first, dir, err := s.run(t.Context())
+	if err != nil || first.ExitCode != exitcode.Environment || len(first.Trials) != 5 {
+		t.Fatalf("exit %d, %d trials: %v", first.ExitCode, len(first.Trials), err)
+	}
+	s.o.Resume, s.o.Out = dir, ""
+	again, _, err := s.run(t.Context())
+	if err != nil || again.Answer != string(Found) || len(p.loads) != len(again.Trials)+1 || len(again.Notes) > 0 {
+		t.Errorf("%s, %d trials of %d, %v: %v", again.Answer, len(again.Trials), len(p.loads), again.Notes, err)
+	}
+	s.otherGenerator = func(result.Host, string) string { return "on another machine" }
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran on another machine") {
+		t.Errorf("resumed elsewhere: %v", err)
+	}
+	s.otherGenerator = func(result.Host, string) string { return "" }
+	s.o.Overrides = []string{"nodes.count=5"}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "did not have the setting nodes.count=5 (leave it out)") {
+		t.Errorf("resumed with other settings: %v", err)
+	}
+	s.o.Overrides, s.o.Scenario.Capacity.To.Value = nil, 4000
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "from 10 to 5000") {
+		t.Errorf("resumed with another range: %v", err)
+	}
+	s.o.Scenario.Capacity.To.Value = 5000
+	s.o.Scenario.Gates[0].Name = "other"
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the scenario has changed") {
+		t.Errorf("resumed with other gates: %v", err)
+	}
+}
+
+// A search whose trials are used up says how to go on, and does.
+func TestResumeWithMoreTrials(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	s.o.Most = 5
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.Answer != string(Unfinished) || !strings.Contains(strings.Join(c.Notes, "\n"), "`--trials 7 --resume "+dir+"`") {
+		t.Fatalf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	next := again(s, dir)
+	next.o.Most = 40
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) || len(c.Notes) > 0 {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+}
+
+// A search that the generator ended goes on, though its last trial held: the generator may manage more by then.
+func TestResumeAfterTheGeneratorEndedFirst(t *testing.T) {
+	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 300}
+	s := newSession(t, &p)
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.Answer != string(GeneratorFirst) || c.Trials[len(c.Trials)-1].Outcome != "good" {
+		t.Fatalf("%s, %+v: %v", c.Answer, c.Trials, err)
+	}
+	p.saturatedFrom = 0
+	next := again(s, dir)
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s after %d trials: %v", c.Answer, len(c.Trials), err)
+	}
+}
+
+// A search that cannot be written when it is resumed keeps its trials.
+func TestResumeOnAFullDisk(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(dir, result.CapacityHTMLFile)
+	if err := errors.Join(os.Remove(page), os.MkdirAll(filepath.Join(page, "in-the-way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Environment {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"trial-01", result.CapacityFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// While a search goes on no other one goes on with it.
+func TestOneAtATime(t *testing.T) {
+	p := plane{capacity: 700, spread: 0.03}
+	s := newSession(t, &p)
+	var other error
+	p.fails = func(n int) error {
+		if n == 3 {
+			next := again(newSession(t, &plane{capacity: 700, spread: 0.03}), s.o.Out)
+			_, _, other = next.run(t.Context())
+		}
+		return nil
+	}
+	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s: %v", c.Answer, err)
+	}
+	if exitcode.Of(other) != exitcode.Usage || !strings.Contains(other.Error(), "another loadgen is at work in it") {
+		t.Errorf("the other one: %v", other)
+	}
+}
+
+// A binary that is built anew meanwhile ends the search, which goes on with the one that its trials ran.
+func TestBinaryBuiltAnew(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "controlplane")
+	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
+	p := plane{capacity: 700, spread: 0.03}
+	s := newSession(t, &p)
+	s.o.ControlPlane = binary
+	s.o.Build = func(context.Context) error { return write("one") }
+	p.fails = func(n int) error {
+		if n == 3 {
+			return write("another")
+		}
+		return nil
+	}
+	c, dir, err := s.run(t.Context())
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was built anew meanwhile") {
+		t.Fatalf("exit %d after %d trials, %q: %v", c.ExitCode, len(c.Trials), c.Notes, err)
+	}
+	p.fails = nil
+	next := again(s, dir)
+	if c, _, err = next.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s, %q: %v", c.Answer, c.Notes, err)
+	}
+	next = again(s, dir)
+	next.o.Build = nil
+	if err := write("another"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "its trials ran another controlplane binary") {
+		t.Errorf("resumed with another one: %v", err)
+	}
+}
+
+// A search that another version wrote is neither resumed nor compared.
+func TestReadsItsOwnSchema(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, result.CapacityFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), result.CapacitySchema, "stormglass.capacity/v9", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `schema "stormglass.capacity/v9", this loadgen reads `+result.CapacitySchema) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A search that had ended is not said to have gone on when it is resumed: it would seem to have been beside what ran since.
+func TestResumeOfWhatHasEnded(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	first, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	if c, _, err := next.run(t.Context()); err != nil || !c.Ended.Equal(first.Ended) || len(c.Trials) != len(first.Trials) {
+		t.Errorf("ended %s, and before %s, %d trials: %v", c.Ended, first.Ended, len(c.Trials), err)
+	}
+}
+
+// A first trial whose plane died keeps the logs that the error names, and can be resumed.
+func TestDeadPlaneKeepsItsLogs(t *testing.T) {
+	s := newSession(t, &plane{})
+	s.trial = func(_ context.Context, o run.Options) (result.Result, error) {
+		if err := os.MkdirAll(filepath.Join(o.Out, "plane", "logs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return result.Result{}, exitcode.Environmentf("the control plane ended")
+	}
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "`--resume "+s.o.Out+"`") {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(s.o.Out, "trial-01", "plane", "logs")); err != nil {
+		t.Error(err)
+	}
+}
