@@ -146,7 +146,7 @@ func (b *broken) pause(t *testing.T) {
 		return strings.HasPrefix(rest, "T")
 	}
 	b.fault(t, "pause", "--component", "kube-scheduler-leader")
-	eventually(t, 5*time.Second, "the scheduler is stopped", stopped)
+	eventually(t, 30*time.Second, "the scheduler is stopped", stopped)
 	controlPlanePod(t, b.kube, schedulerPod, "is not Ready in a pause", func(p *corev1.Pod) bool {
 		return !podReady(p) && p.Status.ContainerStatuses[0].State.Running != nil
 	})
@@ -155,7 +155,7 @@ func (b *broken) pause(t *testing.T) {
 		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
 	}
 	b.fault(t, "clear", "1")
-	eventually(t, 5*time.Second, "the scheduler goes on", func() bool { return !stopped() })
+	eventually(t, 30*time.Second, "the scheduler goes on", func() bool { return !stopped() })
 	controlPlanePod(t, b.kube, schedulerPod, "is Ready after a pause", podReady)
 }
 

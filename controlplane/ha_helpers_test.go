@@ -115,6 +115,22 @@ func (p *haPlane) event(t *testing.T, after int64, within time.Duration, what st
 	}
 }
 
+// elected waits until etcd elects another leader than the one that the fault is on. Members of a busy machine may hold
+// elections of their own before the fault.
+func (p *haPlane) elected(t *testing.T, after int64, fault control.FaultStatus) {
+	t.Helper()
+	lost := fault.On[0]
+	p.event(t, after, 30*time.Second, "another leader than "+lost, func(e control.Event) bool {
+		if e.Kind != control.EventEtcdLeader || e.Time.Before(fault.Asked) {
+			return false
+		}
+		if e.Component == lost && e.Time.After(fault.Active) {
+			t.Errorf("%s was elected at %v and lost from %v on", lost, e.Time, fault.Active)
+		}
+		return e.Component != lost
+	})
+}
+
 // last is the number of the last event.
 func (p *haPlane) last(t *testing.T) int64 {
 	t.Helper()

@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,11 +72,9 @@ func (p *haPlane) whole(t *testing.T) {
 
 func (p *haPlane) roles(t *testing.T) {
 	p.whole(t)
-	text := ok(t, "status", "--dir", p.dir)
 	for _, want := range []string{"leader, term ", "follower, term ", "serving, ", "standby"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("status does not say %q:\n%s", want, text)
-		}
+		// A component that does not answer within a second has no role.
+		eventually(t, time.Minute, "status says "+want, func() bool { return strings.Contains(ok(t, "status", "--dir", p.dir), want) })
 	}
 	controlPlanePod(t, p.kube, "etcd-control-plane-2", "is Ready", podReady)
 	controlPlanePod(t, p.kube, "kube-apiserver-control-plane-1", "is Ready", podReady)
@@ -97,10 +97,7 @@ func (p *haPlane) loseEtcdLeader(t *testing.T) {
 	before := p.last(t)
 	fault := p.begin(t, control.Fault{Kind: control.FaultKill, Components: []string{"etcd-leader"}})
 	lost := fault.On[0]
-	elected := p.event(t, before, 30*time.Second, "another leader", func(e control.Event) bool { return e.Kind == control.EventEtcdLeader })
-	if elected.Component == lost || elected.Time.Before(fault.Active) {
-		t.Errorf("%s was killed at %v, and %+v", lost, fault.Active, elected)
-	}
+	p.elected(t, before, fault)
 	p.write(t, 30*time.Second)
 	if c := p.status(t)[lost]; !strings.Contains(c.Exit, "killed") || c.Ready {
 		t.Errorf("%s: %+v", lost, c)
@@ -150,10 +147,7 @@ func (p *haPlane) partition(t *testing.T) {
 	p.whole(t)
 	before := p.last(t)
 	fault := p.begin(t, control.Fault{Kind: control.FaultPartition, Components: []string{"etcd-leader"}, Peers: []string{"etcd"}})
-	elected := p.event(t, before, 30*time.Second, "the others elect one of them", func(e control.Event) bool { return e.Kind == control.EventEtcdLeader })
-	if elected.Component == fault.On[0] {
-		t.Errorf("%s is cut off and was elected", elected.Component)
-	}
+	p.elected(t, before, fault)
 	p.write(t, 30*time.Second)
 	p.clear(t, fault.ID)
 	eventually(t, 30*time.Second, "one leader again", func() bool { return fmt.Sprint(p.count(t, control.KindEtcd)) == "map[follower:2 leader:1]" })
@@ -229,6 +223,9 @@ func (p *haPlane) resume(t *testing.T) {
 			t.Fatal(err)
 		}
 		l, err := net.Listen("tcp", u.Host)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue // another test was quicker
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

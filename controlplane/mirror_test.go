@@ -32,10 +32,10 @@ func podReady(p *corev1.Pod) bool {
 	})
 }
 
-// followLog follows a component's log from its last line on, for a minute.
+// followLog follows a component's log from its last line on.
 func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), programWithin)
 	cmd := exec.CommandContext(ctx, shared.Binary, "kubectl", "--dir", dir, "-n", "kube-system", "logs", "--follow", "--tail=1", pod)
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -90,5 +90,5 @@ func TestUpObserve(t *testing.T) {
 	if err := syscall.Kill(c.SupervisorPID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "the observer is gone too", func() bool { return count("up") == -1 })
+	eventually(t, 60*time.Second, "the observer is gone too", func() bool { return count("up") == -1 })
 }

@@ -154,7 +154,7 @@ func TestTwoSignalsOnABundledPlane(t *testing.T) {
 	p.signalUntil(syscall.SIGINT, "interrupted: ending in order; a second signal skips what that waits for")
 	p.signalUntil(syscall.SIGTERM, "second signal: ")
 	p.wantExit(3)
-	awaitNoProcess(t, dir, 3*time.Second)
+	awaitNoProcess(t, dir)
 	wantFiles(t, dir)
 	for _, keys := range []string{"pki", "kubeconfigs"} {
 		if _, err := os.Stat(filepath.Join(dir, "controlplane", keys)); !os.IsNotExist(err) {

@@ -60,10 +60,11 @@ func incidents() map[string]small {
 			"phases.fill.actions.web.replicas=20", "phases.fill.actions.db.replicas=10", "phases.fill.actions.sync.runFor=54s", "phases.storm.for=75s",
 			"phases.steady.actions.impatient.replicas=10", "phases.after.for=8s",
 		}},
-		"component-loss": {"standbys", append(quickLeases("scheduler", "controllerManager"),
-			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s", "phases.scheduler.for=18s",
-			"phases.scheduler.faults.0.for=15s", "phases.controllers.for=18s", "phases.controllers.faults.0.for=15s", "phases.after.for=8s",
-		)},
+		"component-loss": {"standbys", []string{
+			second, patches, registers, "phases.steady.for=8s", "phases.api-server.for=8s", "phases.api-server.faults.0.for=5s", "phases.etcd-leader.for=8s", "phases.etcd-leader.faults.0.for=5s",
+			// Leases move up to 24 s after their holders were lost.
+			"phases.scheduler.for=34s", "phases.scheduler.faults.0.for=30s", "phases.controllers.for=34s", "phases.controllers.faults.0.for=30s", "phases.after.for=8s",
+		}},
 		"etcd-kills": {"", []string{
 			second, patches, registers, "phases.steady.for=6s", "phases.one-by-one.for=16s", "phases.one-by-one.faults.0.repeat=3", "phases.one-by-one.faults.0.every=5s",
 			"phases.one-by-one.faults.0.for=2s", "phases.quorum-lost.for=12s", "phases.quorum-lost.faults.0.for=4s", "phases.after.for=6s",
@@ -76,17 +77,6 @@ func incidents() map[string]small {
 			"phases.restore.for=40s", "phases.after.for=5s", // a busy machine restores for 30 s
 		}},
 	}
-}
-
-// quickLeases move in 10 s and two retries of up to 2.2 s, and outlast 8 s in which a busy machine
-// answers nothing.
-func quickLeases(fields ...string) (set []string) {
-	for _, field := range fields {
-		for flag, value := range map[string]string{"lease-duration": "10s", "renew-deadline": "8s", "retry-period": "1s"} {
-			set = append(set, "controlPlane."+field+".flags.leader-elect-"+flag+"="+value)
-		}
-	}
-	return set
 }
 
 // TestIncidents runs each incident small, on a plane of its own: the fault is

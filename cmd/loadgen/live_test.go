@@ -55,7 +55,7 @@ const livePageScript = `({
 func TestRunInABrowser(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
-	p := startRun(t, twoPhasesFile(t), "--out", dir, "--web", "--set", "phases.second.for=3s")
+	p := startRun(t, twoPhasesFile(t), "--out", dir, "--web", "--set", "phases.second.for=20s")
 	p.awaitLine("live page at ")
 	_, url, _ := strings.Cut(p.said[len(p.said)-1], "live page at ")
 	url, _, _ = strings.Cut(url, " ")

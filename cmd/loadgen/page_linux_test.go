@@ -189,7 +189,7 @@ func TestKeysCommandARun(t *testing.T) {
 	if g := r.Gates[0]; g.Verdict != result.NoData || !strings.Contains(g.Detail, "ended early by the user") {
 		t.Errorf("gate %+v", g)
 	}
-	awaitNoProcess(t, dir, 10*time.Second)
+	awaitNoProcess(t, dir)
 }
 
 // Lines, not a page: where the user wants them, and where a page has no room.

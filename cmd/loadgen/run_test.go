@@ -104,21 +104,21 @@ func (p *loadgenProcess) wantExit(want int) {
 }
 
 // awaitNoProcess waits until no process has the directory on its command line.
-func awaitNoProcess(t *testing.T, dir string, within time.Duration) {
+func awaitNoProcess(t *testing.T, dir string) {
 	t.Helper()
-	deadline := time.After(within)
+	const within = 30 * time.Second
+	began := time.Now()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
+	for last := false; ; <-tick.C {
 		left := processesOf(t, dir)
 		if len(left) == 0 {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-deadline:
+		if last {
 			t.Fatalf("still running %s after the end:\n%s", within, strings.Join(left, "\n"))
 		}
+		last = time.Since(began) > within // a busy machine may have kept the test from looking for as long
 	}
 }
 
@@ -194,7 +194,7 @@ func TestRunOnABundledPlane(t *testing.T) {
 	p := startRun(t, "testdata/mini.yaml", "--out", dir, "--observe")
 	queryWhileUnderWay(t, p)
 	r := wantPass(t, p, dir)
-	awaitNoProcess(t, dir, 3*time.Second)
+	awaitNoProcess(t, dir)
 	if _, err := os.Stat(filepath.Join(dir, "controlplane", loadgen.ScrapeConfigDir)); !os.IsNotExist(err) {
 		t.Errorf("the scrape configuration of a plane that is gone: %v", err)
 	}
@@ -283,7 +283,7 @@ func TestKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.wait()
-			awaitNoProcess(t, dir, 3*time.Second)
+			awaitNoProcess(t, dir)
 			startLoadgen(t, "report", dir).wantExit(3)
 		})
 	}
@@ -316,7 +316,7 @@ func TestPlaneDies(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.wantExit(4)
-			awaitNoProcess(t, dir, 3*time.Second)
+			awaitNoProcess(t, dir)
 			if r := readResult(t, dir); !strings.HasPrefix(r.Reasons[0], reason) {
 				t.Errorf("the first reason is %q, want %q", r.Reasons[0], reason)
 			}
@@ -344,6 +344,6 @@ func TestRunEndsWithItsParent(t *testing.T) {
 	p.awaitLine("phase only")
 	alive.Close()
 	p.wantExit(3)
-	awaitNoProcess(t, dir, 3*time.Second)
+	awaitNoProcess(t, dir)
 	wantFiles(t, dir)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stormglass/stormglass/internal/planetest"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -28,7 +27,7 @@ func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wantExit(3)
-	awaitNoProcess(t, dir, 3*time.Second)
+	awaitNoProcess(t, dir)
 	wantFiles(t, filepath.Join(dir, "long"))
 
 	short := readResult(t, filepath.Join(dir, "short"))

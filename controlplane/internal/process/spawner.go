@@ -224,7 +224,9 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	case <-timer.C:
 	case <-now:
 	}
-	_ = c.Signal(syscall.SIGKILL)
+	if !c.Ended() { // both may have come while a busy machine let nobody look
+		_ = c.Signal(syscall.SIGKILL)
+	}
 	<-c.done
 	return c.exit
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,12 +22,7 @@ func TestBadInputIsOneLineWithAHint(t *testing.T) {
 		t.Fatal(err)
 	}
 	ca := authority(s.Server)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := "https://" + closed.Addr().String()
-	closed.Close()
+	const refused = "https://127.0.0.1:1"
 	poor := newStub(t)
 	poor.denies = func(what string) bool {
 		return what == "create namespaces" || what == "update certificatesigningrequests/approval" || what == "get /metrics"

@@ -152,7 +152,10 @@ func TestPodAwaitsItsClaim(t *testing.T) {
 			c.spoil(claim)
 			s.withDevices(map[string]*resourcev1.ResourceSlice{}, claim)
 			clock := newFakeClock(time.Now())
-			f := s.fleet(1, func(c *Config) { c.clock, c.Spec.Devices = clock, 1 })
+			f := s.fleet(1, func(c *Config) {
+				c.clock, c.Spec.Devices = clock, 1
+				c.Spec.LeaseRenew, c.Spec.StatusReport = scenario.Duration(24*time.Hour), scenario.Duration(24*time.Hour)
+			})
 			must(t, f.Start(t.Context()))
 			s.bind("sg-0", "web", withClaim)
 			s.await("an Event tells why it does not start", func() bool {

@@ -102,7 +102,7 @@ func TestQueries(t *testing.T) {
 	if len(raw) != 1 || len(raw[0].Values) != 3 {
 		t.Errorf("the raw samples are %v, want three", raw)
 	}
-	if got := must[model.Value](t)(ask.Query(ctx, "up", end, v1.WithStats(v1.AllStatsValue), v1.WithTimeout(time.Second), v1.WithLookbackDelta(time.Second))); len(got.(model.Vector)) != 2 {
+	if got := must[model.Value](t)(ask.Query(ctx, "up", end, v1.WithStats(v1.AllStatsValue), v1.WithTimeout(time.Minute), v1.WithLookbackDelta(time.Second))); len(got.(model.Vector)) != 2 {
 		t.Errorf("with options: %v", got)
 	}
 	if _, warnings, err := ask.Query(ctx, "up", end, v1.WithLimit(1)); err != nil || len(warnings) != 1 {

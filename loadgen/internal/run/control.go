@@ -56,18 +56,27 @@ func (c *Control) EndPhase(name string) error {
 }
 
 // Recorded calls use with what the run has scraped so far; nil: it scrapes nothing, or there is no run. The context ends
-// before the run closes it.
-func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive)) {
+// before the run closes it; use that fails after that is called again, with nil.
+func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
+	closed, err := c.read(ctx, use)
+	if err != nil && closed {
+		return use(ctx, nil)
+	}
+	return err
+}
+
+// read calls use once, and reports whether the run closed what it reads meanwhile.
+func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
 	if c.recorded == nil {
-		use(ctx, nil)
-		return
+		return false, use(ctx, nil)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
-	use(ctx, c.recorded)
+	err = use(ctx, c.recorded)
+	return c.ctx.Err() != nil, err
 }
 
 // attach gives the control to a run. A nil Control takes nothing.

@@ -94,31 +94,43 @@ func TestControlWithoutARun(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c.Recorded(t.Context(), func(_ context.Context, a *archive.Archive) {
+	if err := c.Recorded(t.Context(), func(_ context.Context, a *archive.Archive) error {
 		if a != nil {
 			t.Error("something is recorded")
 		}
-	})
+		return errNoRun
+	}); err != errNoRun {
+		t.Error(err)
+	}
 	c.detach()
 	var none *Control
 	none.attach(nil, nil)
 	none.detach()
 }
 
-// What reads a run's metrics is called off before the run closes them.
+// What reads a run's metrics is called off before the run closes them, and goes on without them.
 func TestReadersEndBeforeTheArchive(t *testing.T) {
 	var c Control
 	c.attach(&steering{}, archive.Over(nil))
-	reading, over := make(chan struct{}), false
-	go c.Recorded(t.Context(), func(ctx context.Context, _ *archive.Archive) {
-		close(reading)
-		<-ctx.Done()
-		over = true
-	})
+	reading, over, read := make(chan struct{}), false, make(chan error)
+	go func() {
+		read <- c.Recorded(t.Context(), func(ctx context.Context, a *archive.Archive) error {
+			if a == nil {
+				return ctx.Err()
+			}
+			close(reading)
+			<-ctx.Done()
+			over = true
+			return ctx.Err()
+		})
+	}()
 	<-reading
 	c.detach()
 	if !over {
 		t.Error("the run went on while its metrics were read")
+	}
+	if err := <-read; err != nil {
+		t.Errorf("a reader has no answer as the run ends: %v", err)
 	}
 }
 

@@ -132,6 +132,9 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = hookGrace
 	if err := cmd.Start(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return err
 	}
 	err := cmd.Wait()

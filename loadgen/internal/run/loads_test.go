@@ -165,7 +165,7 @@ func TestCustomLoadAndMetricAreJudged(t *testing.T) {
 	s := parse(t, `
 phases: [{name: p, for: 2s, load: [{kind: custom, name: login, rate: 50/s}]}]
 gates:
-- {name: latency, objective: request-latency, load: login, max: 1s}
+- {name: latency, objective: request-latency, load: login, max: 1m}
 - {name: sessions, expr: sum(myapp_sessions), max: 6}
 - {name: sessions-few, expr: sum(myapp_sessions), max: 8}
 `)

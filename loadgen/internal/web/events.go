@@ -18,7 +18,7 @@ const (
 	// tellWithin bounds the writing of a state: a browser that does not read is left.
 	tellWithin = 5 * time.Second
 	// fetchWithin bounds how long the end of a run waits for browsers to fetch the report.
-	fetchWithin = 5 * time.Second
+	fetchWithin = 15 * time.Second
 )
 
 // state is what the page's script shows.

@@ -104,14 +104,15 @@ func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err er
 			return nil, err
 		}
 	}
-	s.control.Recorded(ctx, func(ctx context.Context, a *archive.Archive) {
+	err = s.control.Recorded(ctx, func(ctx context.Context, a *archive.Archive) error {
 		var src chart.Source
 		if a != nil {
 			src = a
 		}
 		var b bytes.Buffer
-		err = report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)
+		err := report.LiveHTML(ctx, &b, r, rec.Timeline, rec.Slots, text, src, l)
 		page = b.Bytes()
+		return err
 	})
 	return page, err
 }

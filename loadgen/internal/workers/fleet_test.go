@@ -346,8 +346,9 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 }
 
-// A worker that is told too late to begin is late: the run ends by its name.
-func TestLateWorkerEndsTheRun(t *testing.T) {
+// late is a fleet whose second worker is told of the start of its load so late, and the load.
+func late(t *testing.T, by time.Duration) (*bench, *running) {
+	t.Helper()
 	var jump atomic.Int64 // of the second worker's clock
 	b := newBench(t, 2, reads, func(s *threads, _ *Options) {
 		s.clock = func(index int) func() time.Time {
@@ -360,14 +361,39 @@ func TestLateWorkerEndsTheRun(t *testing.T) {
 	if err := b.fleet.Load("reads").Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	jump.Store(int64(time.Hour))
-	loads := b.run("reads")
+	b.fleet.BeginPhase("p", time.Now())
+	jump.Store(int64(by))
+	return b, b.run("reads")
+}
+
+// A worker that is told too late to begin is late: the run ends by its name.
+func TestLateWorkerEndsTheRun(t *testing.T) {
+	b, loads := late(t, time.Hour)
 	err := b.fleet.Watch(t.Context())
 	if exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "worker 1 (") || !strings.Contains(err.Error(), "was late: it was told of the start of load reads 59m") {
 		t.Errorf("a worker that is an hour late: %v", err)
 	}
 	if err := loads.end(); !errors.As(err, new(*LostError)) {
 		t.Errorf("its load: %v", err)
+	}
+}
+
+// A worker that stood still for a moment takes up late what was due meanwhile, and the run goes on.
+func TestWorkerMayBeALittleLate(t *testing.T) {
+	b, loads := late(t, 2*time.Second)
+	var m result.Measurements
+	h2test.Await(t, "reads of both workers", func() bool {
+		m = result.Measurements{Phases: []result.Phase{{Name: "p"}}}
+		if err := b.fleet.AddTo(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.Workers[0].Sent > 0 && m.Workers[1].Sent > 0
+	})
+	if lag := m.Workers[1].LagP99; lag < 1 {
+		t.Errorf("what a worker that was 2 s late took up was %v s late", lag)
+	}
+	if err := loads.end(); err != nil {
+		t.Error(err)
 	}
 }
 

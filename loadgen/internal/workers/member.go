@@ -15,7 +15,7 @@ import (
 
 const (
 	// lostAfter is how long a worker may be silent: it sends ten messages a second.
-	lostAfter = 5 * time.Second
+	lostAfter = 15 * time.Second
 	// aliveEvery is how often each side gives a sign of life.
 	aliveEvery = time.Second
 	// mostPosted messages wait to be sent to one worker.

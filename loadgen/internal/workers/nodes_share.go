@@ -84,10 +84,15 @@ func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // a connection that fails ends the session
 }
 
-// startsAt is when what a call starts begins on this machine's clock. late is the reply if that is over; nil: it is not.
+// mostLate is how late a worker may be told of a start. What was due meanwhile is taken up late, as after any time in
+// which a generator stood still.
+const mostLate = 5 * time.Second
+
+// startsAt is when what a call starts begins on this machine's clock. late is the reply if that is over for too long;
+// nil: it is not.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
-	if by := s.now().Sub(at); by > 0 {
+	if by := s.now().Sub(at); by > mostLate {
 		return start, &reply{Late: true, Error: fmt.Sprintf("it was told of the start of %s %v after it", what, by.Round(time.Millisecond))}
 	}
 	// A test's clock is not the machine's.

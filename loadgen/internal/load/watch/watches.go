@@ -225,18 +225,19 @@ func (w *Watches) drained() (now progress) {
 }
 
 // Drain waits, after the last write, until every expected event has been delivered or none has come for the quiet
-// time. What is missing then is lost and is not waited for again. It returns how many are lost.
+// time. What is missing then is lost and is not waited for again. It returns how many are lost. Time in which this
+// process stood still is not quiet: it could not take in an event.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
 	began := time.Now()
-	last, since := w.drained(), began
+	last, calm := w.drained(), time.Duration(0)
 	for {
 		now := w.drained()
-		if now != last {
-			last, since = now, time.Now()
+		if calm += drainLook; now != last {
+			last, calm = now, 0
 		}
-		if now.awaited == 0 || time.Since(since) >= quiet || time.Since(began) >= longestDrain*quiet {
+		if now.awaited == 0 || calm > quiet || time.Since(began) >= longestDrain*quiet {
 			for _, l := range *w.ledgers.Load() {
 				w.lost.Add(l.giveUp())
 				expected, delivered := l.count(nil, nil)
