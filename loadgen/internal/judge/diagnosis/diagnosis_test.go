@@ -175,6 +175,8 @@ func TestCauses(t *testing.T) {
 		"a link slower than etcd's slow disk":        {plane{fsync, etcdOwn, {"etcd-link", "kube-apiserver-0", 0.001, 0.09, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1; etcd-link of kube-apiserver-0"},
 		"requests wait for etcd's slow disk":         {plane{fsync, etcdOwn, {"etcd-link", "kube-apiserver-0", 0.001, 0.03, 20, 30}}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
 		"requests wait in the API server":            {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.04, 20, 30}, {"run-queue", "kube-apiserver-0", 0.0001, 0.02, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Healthy, ""},
+		"a link, beside a shorter run queue":         {plane{{"etcd-link", "kube-apiserver-0", 0.001, 0.1, 20, 30}, {"run-queue", "kube-apiserver-0", 0.0001, 0.01, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
+		"requests that were given up in a pause":     {plane{{"hangs", "kube-apiserver-0", 0.05, 8, 21, 22}, {"etcd-errors", "kube-apiserver-0", 0, 28, 20, 22}}, result.Diagnosed, "paused of kube-apiserver-0"},
 		"a link, on a machine that is always full":   {plane{{"etcd-link", "kube-apiserver-0", 0.003, 0.05, 20, 30}, {"machine-busy", "loadgen", 0.95, 0, 0, 0}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
 		"a machine that is always full":              {plane{{"etcd-link", "kube-apiserver-0", 0.01, 0.05, 20, 30}, {"machine-busy", "loadgen", 0.95, 0, 0, 0}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}}, result.Healthy, ""},
 		"links that probes found calm":               {plane{{"etcd-own", "etcd-1", 0.002, 0.06, 20, 55}, {"peer-round-trip", "etcd-0", 0.001, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, result.Healthy, ""},
@@ -213,7 +215,7 @@ func TestWhatIsSaidOfACause(t *testing.T) {
 }
 
 func TestUnknownNamesTheNearest(t *testing.T) {
-	d := diagnose(t, plane{{"writes", "kube-apiserver-0", 0.01, 1.5, 20, 31}, {"webhook", "review", 0.002, 0.032, 20, 30}, {"etcd-link", "kube-apiserver-0", 0.001, 0.006, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}})
+	d := diagnose(t, plane{{"writes", "kube-apiserver-0", 0.01, 1.5, 20, 31}, {"webhook", "review", 0.002, 0.032, 20, 30}, {"etcd-link", "kube-apiserver-0", 0.001, 0.012, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}})
 	var kinds []string
 	for _, c := range d.Nearest {
 		kinds = append(kinds, c.Kind)
