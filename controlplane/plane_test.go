@@ -45,7 +45,7 @@ func runEnv(t *testing.T, env []string, stdin string, args ...string) (stdout, s
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// programWithin is how long a program of the tests may take: a plane of many on a busy machine takes minutes to start.
+// programWithin bounds one run of the program: on a busy machine a plane of three members takes minutes to start.
 const programWithin = 5 * time.Minute
 
 // ok runs the program and expects success.

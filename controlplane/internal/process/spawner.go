@@ -224,7 +224,7 @@ func (c *Child) Stop(grace time.Duration, now <-chan struct{}) Exit {
 	case <-timer.C:
 	case <-now:
 	}
-	if !c.Ended() { // both may have come while a busy machine let nobody look
+	if !c.Ended() { // it may have ended just as the grace did
 		_ = c.Signal(syscall.SIGKILL)
 	}
 	<-c.done

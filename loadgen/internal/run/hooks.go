@@ -131,14 +131,11 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = hookGrace
-	if err := cmd.Start(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return err
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left; mostly nothing
 	}
-	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left; mostly nothing
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil && err != nil:

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// lostAfter is how long a worker may be silent: it sends ten messages a second.
+	// lostAfter is how long the other side may be silent.
 	lostAfter = 15 * time.Second
 	// aliveEvery is how often each side gives a sign of life.
 	aliveEvery = time.Second

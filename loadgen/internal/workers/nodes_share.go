@@ -84,8 +84,7 @@ func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // a connection that fails ends the session
 }
 
-// mostLate is how late a worker may be told of a start. What was due meanwhile is taken up late, as after any time in
-// which a generator stood still.
+// mostLate is how late a worker may be told of a start. It sends late what was due before, as after a stall.
 const mostLate = 5 * time.Second
 
 // startsAt is when what a call starts begins on this machine's clock. late is the reply if that is over for too long;

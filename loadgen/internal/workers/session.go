@@ -181,7 +181,7 @@ func (s *session) run(parent context.Context) error {
 		return err
 	}
 	for {
-		m, err := s.link.receive(largestMessage, coordinatorLostAfter)
+		m, err := s.link.receive(largestMessage, lostAfter)
 		if err != nil {
 			return err
 		}

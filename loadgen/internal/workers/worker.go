@@ -41,8 +41,6 @@ const (
 	// dialAgain is the pause between attempts to reach the coordinator.
 	dialAgain  = time.Second
 	dialWithin = 10 * time.Second
-	// coordinatorLostAfter is how long the coordinator may be silent: it gives a sign of life each second.
-	coordinatorLostAfter = 15 * time.Second
 )
 
 // Work joins the coordinator and does this worker's share until the run has ended. Bad arguments and refusals are usage
@@ -182,7 +180,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 		}
 	}()
 	for {
-		m, err := l.receive(largestMessage, coordinatorLostAfter)
+		m, err := l.receive(largestMessage, lostAfter)
 		switch {
 		case err != nil:
 			return w.lost(err)
@@ -199,7 +197,7 @@ func (w Worker) join(ctx context.Context, l *link, token string) error {
 func (w Worker) lost(err error) error {
 	switch {
 	case isTimeout(err):
-		err = fmt.Errorf("nothing came from it for %v", coordinatorLostAfter)
+		err = fmt.Errorf("nothing came from it for %v", lostAfter)
 	case errors.Is(err, io.EOF):
 		err = errors.New("it closed the connection")
 	}

@@ -176,9 +176,6 @@ func required(m mechanism) string {
 	if len(m.Exceeds) > 0 {
 		all = append(all, "more than "+code(m.Exceeds, " or "))
 	}
-	if m.Least > 0 {
-		all = append(all, value(m.Least, known.signal(m.Any[0]))+" more")
-	}
 	if m.Crowded != nil {
 		all = append(all, fmt.Sprintf("%g times as much during `%s`", m.Crowded.Times, m.Crowded.Signal))
 	}

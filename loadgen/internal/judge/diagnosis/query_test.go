@@ -7,11 +7,19 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 )
 
+// window is the range of rates over two scrapes.
+const window = 2*step + time.Millisecond
+
+// evaluate runs a test in promtool's language of series and evaluations.
+func evaluate(t *testing.T, text string) {
+	t.Helper()
+	promqltest.RunTest(t, text, promqltest.NewTestEngine(t, false, 0, 10_000))
+}
+
 // A counter that is not there before it first counts has a rate from then on, unless its process was not scraped before.
 func TestRateOfANewCounter(t *testing.T) {
 	s := known.signal("webhook-open")
-	window := 2*step + time.Millisecond
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="kube-apiserver", instance="a"} 1x40
   up{job="kube-apiserver", instance="b"} _x20 1x20
@@ -31,7 +39,7 @@ eval range from 95s to 110s step 5s `+s.query(window)+`
   {name="old"} 0 0 0 0
   {name="unseen"} _ _ 0 0
   {name="missed"} _ _ 0 0
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // A process has started where its start is later than two scrapes ago, however long it was away and however late the
@@ -39,7 +47,7 @@ eval range from 95s to 110s step 5s `+s.query(window)+`
 // that several processes answer at one address, but for the first time that it is seen.
 func TestStartedIsSeenPastAGap(t *testing.T) {
 	s := known.signal("started")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="kube-apiserver", instance="at once"} 1x9 0 1x40
   process_start_time_seconds{job="kube-apiserver", instance="at once"} 7x9 stale 50x40
@@ -58,7 +66,7 @@ load 5s
   up{job="kube-apiserver", instance="first seen"} _x20 1x40
   process_start_time_seconds{job="kube-apiserver", instance="first seen"} _x20 100x40
 
-eval instant at 200s sum_over_time((`+s.query(2*step+time.Millisecond)+` > bool 0)[200s:5s])
+eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
   {job="kube-apiserver", instance="at once"} 3
   {job="kube-apiserver", instance="late scrape"} 3
   {job="kube-apiserver", instance="long away"} 3
@@ -67,14 +75,13 @@ eval instant at 200s sum_over_time((`+s.query(2*step+time.Millisecond)+` > bool 
   {job="kube-apiserver", instance="clock back"} 3
   {job="kube-apiserver", instance="shared"} 1
   {job="kube-apiserver", instance="first seen"} 0
-`, promqltest.NewTestEngine(t, false, 0, 10000))
+`)
 }
 
 // A member that is scraped for the first time lost its peers before; one that was scraped counts its first loss.
 func TestPeersLostBefore(t *testing.T) {
 	s := known.signal("peers-lost")
-	window := 2*step + time.Millisecond
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="etcd", instance="old"} 1x40
   up{job="etcd", instance="new"} _x20 1x20
@@ -84,13 +91,13 @@ load 5s
 eval range from 95s to 115s step 5s `+s.query(window)+`
   {job="etcd", instance="old"} _ 1 1 1 0
   {job="etcd", instance="new"} _ _ _ _ 0
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // An API server that never told etcd's size is not cut off from it.
 func TestEtcdUnseen(t *testing.T) {
 	s := known.signal("etcd-unseen")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="kube-apiserver", instance="cut off"} 1x40
   apiserver_storage_size_bytes{job="kube-apiserver", instance="cut off"} 9x19 stale
@@ -98,15 +105,15 @@ load 5s
   up{job="kube-apiserver", instance="well"} 1x40
   apiserver_storage_size_bytes{job="kube-apiserver", instance="well"} 9x40
 
-eval range from 95s to 105s step 5s `+s.query(2*step+time.Millisecond)+`
+eval range from 95s to 105s step 5s `+s.query(window)+`
   {job="kube-apiserver", instance="cut off"} _ 1 1
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // A node that has just joined is not silent; one that is there is.
 func TestSilentNodesHaveNotJustJoined(t *testing.T) {
 	s := known.signal("nodes-silent")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 15s
   node_collector_zone_size{job="kube-controller-manager", zone="joins"} 10x40 12x40
   node_collector_unhealthy_nodes_in_zone{job="kube-controller-manager", zone="joins"} 0x40 2x3 0x36
@@ -122,28 +129,28 @@ eval range from 615s to 675s step 15s `+s.query(30*time.Second)+`
   {zone="fails"} 3 3 3 3 3
   {zone="both"} 3 3 3 3 3
   {zone="new"} 3 3 3 3 3
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // Logs that were followed for an hour are no slow reads.
 func TestStreamsAreNoReads(t *testing.T) {
 	s := known.signal("reads")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   apiserver_request_duration_seconds_sum{job="kube-apiserver", instance="a", verb="GET", subresource=""} 0+1x40
   apiserver_request_duration_seconds_count{job="kube-apiserver", instance="a", verb="GET", subresource=""} 0+100x40
   apiserver_request_duration_seconds_sum{job="kube-apiserver", instance="a", verb="GET", subresource="log"} 0+3600x40
   apiserver_request_duration_seconds_count{job="kube-apiserver", instance="a", verb="GET", subresource="log"} 0+1x40
 
-eval instant at 100s `+s.query(2*step+time.Millisecond)+`
+eval instant at 100s `+s.query(window)+`
   {job="kube-apiserver", instance="a"} 0.01
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // Round trips stand for etcd's own time only where that is not told.
 func TestRoundTripsBeforeEtcdTellsItsTime(t *testing.T) {
 	s := known.signal("peer-slow")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 30s
   etcd_network_peer_round_trip_time_seconds_sum{job="etcd", instance="old", To="b"} 0+0.06x20
   etcd_network_peer_round_trip_time_seconds_count{job="etcd", instance="old", To="b"} 0+1x20
@@ -151,16 +158,16 @@ load 30s
   etcd_network_peer_round_trip_time_seconds_count{job="etcd", instance="new", To="b"} 0+1x20
   etcd_server_request_duration_seconds_count{job="etcd", instance="new"} 0+9x20
 
-eval instant at 5m `+s.query(2*step+time.Millisecond)+`
+eval instant at 5m `+s.query(window)+`
   {job="etcd", instance="old"} 0.06
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // A pause of eight seconds between two scrapes makes one of them last three, which is long for etcd. Up to five seconds are
 // no hang of a process that used as much CPU as ever; of a scrape that failed nothing is known.
 func TestHangs(t *testing.T) {
 	s := known.signal("hangs")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="etcd", instance="paused"} 1x40
   scrape_duration_seconds{job="etcd", instance="paused"} 0.1x39 3
@@ -178,13 +185,13 @@ load 5s
   scrape_duration_seconds{job="kube-apiserver", instance="failed"} 0.1x39 10
   process_cpu_seconds_total{job="kube-apiserver", instance="failed"} 0+1x39 stale
 
-eval instant at 200s `+s.query(2*step+time.Millisecond)+`
+eval instant at 200s `+s.query(window)+`
   {job="etcd", instance="paused"} 2.1
   {job="kube-apiserver", instance="paused"} 2.4
   {job="kube-apiserver", instance="busy"} 0
   {job="kube-apiserver", instance="long"} 3
   {job="kube-apiserver", instance="failed"} 10
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // Links make all writes slow, a busy machine some: only what the fastest tenth takes counts, and of an API server what that is
@@ -208,21 +215,21 @@ load 5s
   etcd_request_duration_seconds_bucket{job="kube-apiserver", instance="far", operation="get", le="0.05"} 0+90x20
   etcd_request_duration_seconds_bucket{job="kube-apiserver", instance="far", operation="get", le="+Inf"} 0+90x20
 `
-	promqltest.RunTest(t, buckets+`
-eval instant at 90s `+known.signal("etcd-own").query(2*step+time.Millisecond)+`
+	evaluate(t, buckets+`
+eval instant at 90s `+known.signal("etcd-own").query(window)+`
   {job="etcd", instance="etcd-0"} 0.004
   {job="etcd", instance="etcd-1"} 0.019
 
-eval instant at 90s `+known.signal("etcd-link").query(2*step+time.Millisecond)+`
+eval instant at 90s `+known.signal("etcd-link").query(window)+`
   {job="kube-apiserver", instance="near"} -0.006
   {job="kube-apiserver", instance="far"} 0.041
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }
 
 // An answering process that could read its limits and no longer can is out of open files, whether the kernel still tells how many it has.
 func TestDescriptorsOut(t *testing.T) {
 	s := known.signal("descriptors-out")
-	promqltest.RunTest(t, `
+	evaluate(t, `
 load 5s
   up{job="kube-apiserver", instance="old kernel"} 1x20
   process_open_fds{job="kube-apiserver", instance="old kernel"} 900x9 stale _x10
@@ -236,8 +243,8 @@ load 5s
   up{job="kube-apiserver", instance="well"} 1x20
   process_max_fds{job="kube-apiserver", instance="well"} 1024x20
 
-eval range from 40s to 60s step 10s `+s.query(2*step+time.Millisecond)+`
+eval range from 40s to 60s step 10s `+s.query(window)+`
   {job="kube-apiserver", instance="old kernel"} _ 1 1
   {job="kube-apiserver", instance="new kernel"} _ 1 1
-`, promqltest.NewTestEngine(t, false, 0, 1000))
+`)
 }

@@ -26,8 +26,6 @@ type mechanism struct {
 	Share float64
 	// OfLargest is the least share of what its first evidence changes by at any component then.
 	OfLargest float64 `yaml:"ofLargest"`
-	// Least is the least change of its first evidence, where that is more than the signal's.
-	Least float64
 	// Crowded asks for a larger change while a signal deviates; nil: never.
 	Crowded *crowded
 	// Recorded lists signals without whose data it never fires.
@@ -247,7 +245,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		if !r.gather(&evidence, first, m) || r.prevented(m, first) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
 			continue
 		}
-		if first.change() < m.Least || m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {
+		if m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {
 			continue
 		}
 		if c := m.Crowded; c != nil && first.calm != nil && first.under < c.Times**first.calm && r.deviates([]string{c.Signal}, first, false) {
