@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
@@ -34,19 +36,30 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if err != nil {
 		return d, err
 	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
+	defer func() {
+		if err != nil && ctx.Err() != nil { // what was read then is no damage
+			err = ctx.Err()
+		}
+		err = errors.Join(err, rec.Close())
+	}()
 	if rec.Archive == nil {
-		return d, exitcode.Usagef("%s: %w", dir, errors.Join(rec.Damage...))
+		return d, fmt.Errorf("%s: %w", dir, rec.ArchiveDamage())
+	}
+	damaged := func(err error) error {
+		return fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.TSDBDir, Err: err})
 	}
 	first, _, err := rec.Archive.Bounds(ctx)
 	if err != nil {
-		return d, exitcode.Usagef("%s: %w", dir, err)
+		return d, damaged(err)
 	}
 	from, to, err := rec.Archive.Scraped(ctx)
 	if err != nil {
-		return d, exitcode.Usagef("%s: %w", dir, err)
+		return d, damaged(err)
 	}
 	options := diagnosis.Options{From: rec.Began(), Step: o.Step}
+	if options.To, err = rec.LastScrape(ctx); err != nil {
+		return d, damaged(err)
+	}
 	for _, s := range o.spans(&options) {
 		if s.text == "" {
 			continue
@@ -61,7 +74,11 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if err := apartFrom(options); err != nil {
 		return d, err
 	}
-	if d, err = diagnosis.OfArchive(ctx, rec.Archive, options); err != nil {
+	d, err = diagnosis.OfArchive(ctx, rec.Archive, options)
+	if broken, ok := errors.AsType[promql.ErrStorage](err); ok {
+		return d, damaged(broken.Err)
+	}
+	if err != nil {
 		err = fmt.Errorf("%s: %w", dir, err)
 	}
 	return d, err
@@ -73,6 +90,9 @@ func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
 		d, err := diagnosePrometheus(ctx, p, o, &live)
+		if err != nil && ctx.Err() != nil {
+			return d, ctx.Err()
+		}
 		if err == nil || exitcode.Of(err) == exitcode.NoData { // then the calm time that was kept may have no data, and is forgotten
 			live.Saw(d)
 		}
@@ -130,6 +150,11 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	}
 	if err := o.bounded(options); err != nil {
 		return d, err
+	}
+	if o.Under == "" {
+		if err := diagnosis.UpToDate(ctx, source, now, options.Step); err != nil {
+			return d, ofPrometheus(ctx, source, err)
+		}
 	}
 	d, err = diagnosis.Diagnose(ctx, source, options)
 	return d, ofPrometheus(ctx, source, err)
@@ -248,7 +273,7 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	case first.IsZero() && toCome(to, now):
 		s.To = now
 	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour:
-		if _, isClock := clockOf(from); isClock { // it is before the first scrape, and was taken for the day after
+		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // it is before the first scrape, and was taken for the day after
 			s.From = s.From.Add(-24 * time.Hour)
 		}
 	}

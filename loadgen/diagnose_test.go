@@ -1,16 +1,22 @@
 package loadgen
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -152,5 +158,88 @@ func TestIncompleteAnswerIsNotDiagnosed(t *testing.T) {
 	_, err := DiagnosePrometheus(Prometheus{URL: server.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "store 10.0.0.7:10901 is unavailable (") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Of a run of over twelve hours too, an end before its beginning is refused.
+func TestInvertedTimesOfALongRun(t *testing.T) {
+	first := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	if s, err := parseSpan("14:00:00,13:00:00", first, first); err == nil {
+		t.Errorf("it is taken for %s to %s", s.From, s.To)
+	}
+}
+
+// Of a Prometheus that scrapes no more, or whose clock is another one, the present is not known.
+func TestOldScrapesTellNothingOfThePresent(t *testing.T) {
+	age := 3 * time.Minute
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		values := ""
+		if strings.HasPrefix(r.FormValue("query"), "max(timestamp(up") {
+			values = fmt.Sprintf(`{"metric":{},"values":[[%s,"%d"]]}`, r.FormValue("end"), time.Now().Add(-age).Unix())
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, values)
+	}))
+	t.Cleanup(server.Close)
+	diagnose := DiagnosePrometheus(Prometheus{URL: server.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})
+	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "ago: nothing tells of the present (does it scrape still, and are the clocks right?)") {
+		t.Errorf("after 3 minutes: %v", err)
+	}
+	age = 20 * time.Second
+	if _, err := diagnose(t.Context()); exitcode.Of(err) != exitcode.NoData || strings.Contains(err.Error(), "nothing tells of the present") {
+		t.Errorf("after 20 seconds: %v", err)
+	}
+}
+
+// A diagnosis that is interrupted has not failed.
+func TestInterruptedDiagnosis(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = r.FormValue("query") // a server sees a client leave once it has read its request
+		cancel()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(hung.Close)
+	if _, err := DiagnosePrometheus(Prometheus{URL: hung.URL, Ours: true}, DiagnoseOptions{Step: 15 * time.Second})(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a Prometheus: %v", err)
+	}
+	if _, err := Diagnose(ctx, archivetest.SoundRun(t), DiagnoseOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a run: %v", err)
+	}
+}
+
+// Without its metrics a run is not judged, and that is no bad usage.
+func TestDiagnosisOfADamagedRun(t *testing.T) {
+	dir := archivetest.SoundRun(t)
+	if err := os.RemoveAll(filepath.Join(dir, result.TSDBDir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Diagnose(t.Context(), dir, DiagnoseOptions{}); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "tsdb") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A run that was killed is diagnosed up to its last scrape, not only to the last boundary of its phases.
+func TestKilledRunIsDiagnosedToItsEnd(t *testing.T) {
+	dir := archivetest.SoundRun(t)
+	rec, err := rundir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rec.Close() })
+	if last, err := rec.LastScrape(t.Context()); err != nil || !last.IsZero() {
+		t.Errorf("of a run that ended: %s, %v", last, err)
+	}
+	rec.Run.Ended = time.Time{}
+	_, want, err := rec.Archive.Scraped(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last, err := rec.LastScrape(t.Context()); err != nil || !last.Equal(want) {
+		t.Errorf("of a run that was killed: %s, not %s: %v", last, want, err)
+	}
+	later := want.Add(10 * time.Second)
+	d, err := diagnosis.OfArchive(t.Context(), rec.Archive, diagnosis.Options{To: later, Step: 5 * time.Second})
+	if err != nil || !d.Under.To.Equal(later) {
+		t.Errorf("%+v: %v", d.Under, err)
 	}
 }

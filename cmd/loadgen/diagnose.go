@@ -73,14 +73,16 @@ there are symptoms without a cause, or too little data.`,
 				diagnose = func(ctx context.Context) (result.Diagnosis, error) { return loadgen.Diagnose(ctx, args[0], o) }
 			}
 			if live {
-				show := func(d result.Diagnosis) error { return showDiagnosis(cmd.OutOrStdout(), d, output, loadgen.ExitPass) }
+				show := func(d result.Diagnosis) error {
+					return output.WriteEach(cmd.OutOrStdout(), d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
+				}
 				return follow(cmd.Context(), liveEvery, diagnose, show, func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "loadgen:", err) })
 			}
 			d, err := diagnose(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return showDiagnosis(cmd.OutOrStdout(), d, output, exitOf[d.Answer])
+			return showAs(cmd.OutOrStdout(), output, exitOf[d.Answer], d, func() error { return writeDiagnosis(cmd.OutOrStdout(), d) })
 		},
 	}
 	flags := cmd.Flags()
@@ -123,26 +125,25 @@ const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 // exitOf is the exit code of each answer.
 var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}
 
-func showDiagnosis(w io.Writer, d result.Diagnosis, output *commandline.Output, exit int) error {
-	return showAs(w, output, exit, d, func() error {
-		return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
-	})
+func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
+	return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))
 }
 
 // liveEvery is how often the present is diagnosed.
 const liveEvery = 15 * time.Second
 
-// follow shows each diagnosis that differs from the one before, and each new error, until the context ends.
+// follow shows each diagnosis that differs from the one before, and each new error, until the context ends. Bad usage ends it before the
+// first diagnosis only: after it, a file or a Prometheus has changed.
 func follow(ctx context.Context, every time.Duration, diagnose func(context.Context) (result.Diagnosis, error), show func(result.Diagnosis) error, failed func(error)) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
-	shown := "nothing"
+	shown, answered := "nothing", false
 	for {
 		d, err := diagnose(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case loadgen.ExitCode(err) == loadgen.ExitUsage:
+		case loadgen.ExitCode(err) == loadgen.ExitUsage && !answered:
 			return err
 		case err != nil:
 			if now := err.Error(); now != shown {
@@ -150,6 +151,7 @@ func follow(ctx context.Context, every time.Duration, diagnose func(context.Cont
 				shown = now
 			}
 		}
+		answered = answered || err == nil
 		if now := d.Gist(); err == nil && now != shown {
 			if err := show(d); err != nil {
 				return err

@@ -85,3 +85,18 @@ func TestRestartedObserverIsFound(t *testing.T) {
 		}
 	}
 }
+
+// Bad usage ends it at once; what seems to be one once it has answered, as a file with a token that is being replaced, does not.
+func TestFollowEndsOnBadUsageAtItsBeginning(t *testing.T) {
+	usage := answer{err: loadgen.Usage(errors.New("no such file"))}
+	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
+	said := followed(t, []answer{healthy, usage, healthy, healthy})
+	if want := []string{result.Healthy, "no such file", result.Healthy}; !slices.Equal(said, want) {
+		t.Errorf("it said %q, want %q", said, want)
+	}
+	diagnose := func(context.Context) (result.Diagnosis, error) { return usage.d, usage.err }
+	err := follow(t.Context(), time.Millisecond, diagnose, func(result.Diagnosis) error { return nil }, func(err error) { t.Errorf("it said %v", err) })
+	if loadgen.ExitCode(err) != loadgen.ExitUsage {
+		t.Errorf("%v", err)
+	}
+}

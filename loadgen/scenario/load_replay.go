@@ -125,7 +125,7 @@ func (l *Load) bundleTrace(files map[string][]byte) {
 	if l.Recorded == nil {
 		return
 	}
-	name := "trace-" + l.Name + ".jsonl"
+	name := bundleName("trace-", l.Name, l.data) + ".jsonl"
 	if strings.HasPrefix(string(l.data), "\x1f\x8b") {
 		name += ".gz"
 	}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -94,20 +95,25 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 
 // Bundle gives the files that have to lie beside the scenario for it to be
 // read again elsewhere, by name: the times and traces of replays. The scenario
-// refers to them from then on.
+// refers to them from then on. Their names tell two contents apart.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
 		l.bundleTrace(files)
-		if l.Shape.Kind != "replay" {
+		if l.Shape.Kind != "replay" || len(l.Shape.Times) == 0 { // only the scenario's text was read
 			continue
 		}
 		var text []byte
 		for _, t := range l.Shape.Times {
 			text = append(strconv.AppendFloat(text, t, 'g', -1, 64), '\n')
 		}
-		l.Shape.File = "replay-" + l.Name + ".txt"
+		l.Shape.File = bundleName("replay-", l.Name, text) + ".txt"
 		files[l.Shape.File] = text
 	}
 	return files
+}
+
+// bundleName is that of a load's file, by its content.
+func bundleName(prefix, load string, data []byte) string {
+	return fmt.Sprintf("%s%s-%.4x", prefix, load, sha256.Sum256(data))
 }

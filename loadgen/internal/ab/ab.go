@@ -78,7 +78,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	err := s.pairs(ctx)
 	if len(s.c.Pairs) == 0 && s.o.Resume == "" {
 		if err != nil && ctx.Err() == nil && s.hasRuns() {
-			return s.c, "", fmt.Errorf("%w; %s", err, compare.GoOn(s.dir.Path, "")) // its logs are named in the error
+			return s.c, "", compare.WithNext(err, compare.GoOn(s.dir.Path, "")) // its logs are named in the error
 		}
 		left := s.dir.Remove()
 		if err == nil || ctx.Err() != nil {
@@ -158,8 +158,8 @@ func (s *session) plan() (err error) {
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline is what was before: give it as --a", s.o.B.Baseline)
 	}
-	// A scenario beside itself tells the spreads, by which others decide.
-	figures, err := figuresOf(s.o, len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
+	// A scenario beside itself tells the spreads, by which others decide; what is resumed has its figures.
+	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err
 	}
@@ -196,6 +196,9 @@ func (s *session) builds(ctx context.Context) error {
 		binary, err := compare.ReadBinary(cmp.Or(side.of.ControlPlane, s.o.ControlPlane))
 		if err != nil {
 			return err
+		}
+		if s.o.Resume != "" && binary.Digest == "" { // there is none: the first run says so
+			continue
 		}
 		if s.o.Resume != "" && binary.Digest != side.into.Build {
 			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir.Path, side.name)

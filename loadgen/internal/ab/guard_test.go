@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -422,5 +424,137 @@ func TestUnfitRun(t *testing.T) {
 		if got := unfit(bounds, m); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// Between two looks nothing new is answered: what was a failing B at the look stays one.
+func TestNothingIsAnsweredBetweenLooks(t *testing.T) {
+	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Gated: true}}}
+	for i := range 8 {
+		a, b := memberWith(1+0.001*float64(i)), memberWith(1+0.001*float64(i))
+		a.Verdict, b.Verdict = result.Pass, result.Pass
+		if i < 3 {
+			b.Verdict = result.Fail
+		}
+		c.Pairs = append(c.Pairs, result.Pair{Number: i + 1, A: a, B: b})
+		if judgePairs(&c); c.Answer != result.CouldNotTell || c.ExitCode != exitcode.NoData {
+			t.Errorf("after %d pairs: %s, exit %d: %q", i+1, c.Answer, c.ExitCode, c.Reasons)
+		}
+	}
+	c.Pairs = append(c.Pairs, c.Pairs[7])
+	if judgePairs(&c); c.Answer != result.NotRegressed {
+		t.Errorf("after 9 pairs: %s: %q", c.Answer, c.Reasons)
+	}
+}
+
+// A program that lost its mode on the way is no config file, and what is wrong with one is said in a line.
+func TestSideIsWhatItSeems(t *testing.T) {
+	dir := t.TempDir()
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	for text, want := range map[string]string{
+		"\x7fELF\x02\x01":                          "it is no program that can be started",
+		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
+		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
+		"- a list\n":                               "no settings of a control plane",
+		"plain text":                               "no settings of a control plane",
+		"etcd: {flags: {1: x}}\n":                  "the name of a setting is no text (write it in quotes)",
+		"etcd: [\n":                                "did not find",
+	} {
+		file := filepath.Join(dir, "plane")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewSide(t.Context(), "--b", []string{file}, nil, read)
+		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A first pair whose plane died says so in a line, with what its log said left in the log.
+func TestFirstPairThatDiedIsOneLine(t *testing.T) {
+	s := options(t, &plane{})
+	s.member = func(_ context.Context, o run.Options) (result.Result, error) {
+		if err := os.MkdirAll(o.Out, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return result.Result{}, exitcode.Environmentf("etcd-0 ended; from its log, etcd-0.log:\n  panic: no room\n  goroutine 1 [running]:")
+	}
+	_, _, err := s.run(t.Context())
+	const want = "etcd-0 ended; from its log, etcd-0.log; the same command with `--resume "
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A run that was cut short is no point of a trend.
+func TestTrendLeavesOutWhatWasCutShort(t *testing.T) {
+	dir := t.TempDir()
+	record(t, filepath.Join(dir, "1"), 1, text, around(1, 0), nil)
+	record(t, filepath.Join(dir, "2"), 1, text, around(1, 0), func(r *result.Run) { r.Started, r.Interrupted = at(1000), true })
+	got, err := Trend(t.Context(), []string{dir})
+	if err != nil || got.Figures[0].Values[0] == nil || got.Figures[0].Values[1] != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "2/1 is left out: it was interrupted") {
+		t.Errorf("%+v: %v", got, err)
+	}
+}
+
+// A run that goes on is not judged by who compares it.
+func TestRunThatGoesOnIsNotCompared(t *testing.T) {
+	dir := archivetest.SoundRun(t)
+	lock, err := cluster.LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lock.Close() })
+	if _, err := Trend(t.Context(), []string{dir}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the run goes on (wait for its end)") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, result.ResultFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it was judged: %v", err)
+	}
+}
+
+// What is replayed is part of a scenario: a comparison does not go on with other arrivals, and runs of others are not compared.
+func TestReplayedArrivalsAreCompared(t *testing.T) {
+	arrivals := func(times string) *scenario.Scenario {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "known.yaml")
+		replay := strings.Replace(text, "rate: 10/s", "shape: {kind: replay, file: arrivals.txt}", 1)
+		if err := errors.Join(os.WriteFile(file, []byte(replay), 0o600), os.WriteFile(filepath.Join(dir, "arrivals.txt"), []byte(times), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := scenario.Read(file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first, same, other := arrivals("0\n0.5\n"), arrivals("0.0\n0.50\n"), arrivals("0\n0.6\n")
+	if field := unlike(first, same); field != "" {
+		t.Errorf("the same arrivals differ in %s", field)
+	}
+	if field := unlike(first, other); field != "background" {
+		t.Errorf("other arrivals differ in %q", field)
+	}
+	p := plane{spread: 0.01, fails: func(n int) error {
+		if n == 7 {
+			return exitcode.Environmentf("the control plane ended")
+		}
+		return nil
+	}}
+	s := options(t, &p)
+	s.o.A.Scenario, s.o.B.Scenario = first, first
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.o.Resume, s.o.Out = dir, ""
+	s.o.A.Scenario, s.o.B.Scenario = other, other
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "differ from those of its first pairs") {
+		t.Errorf("resumed with other arrivals: %v", err)
+	}
+	s.o.A.Scenario, s.o.B.Scenario = same, same
+	if got, _, err := s.run(t.Context()); err != nil || got.Answer != result.NotRegressed {
+		t.Errorf("resumed with the same arrivals: %s: %v", got.Answer, err)
 	}
 }

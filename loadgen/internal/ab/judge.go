@@ -21,12 +21,13 @@ func judgePairs(c *result.AB) {
 			c.Thrown++
 		}
 	}
+	looks := reached(c.Plan.Looks, len(counted))
+	if len(looks) > 0 {
+		counted = counted[:looks[0].Pairs] // those after it are for the next look
+	}
 	if c.A.Baseline != "" {
 		plan := c.Plan
-		if c.Plan.Looks = reached(plan.Looks, len(counted)); len(c.Plan.Looks) > 0 {
-			counted = counted[:c.Plan.Looks[0].Pairs] // those after it are for the next look
-		}
-		c.Sets.B = nil
+		c.Plan.Looks, c.Sets.B = looks, nil
 		for _, p := range counted {
 			c.Sets.B = append(c.Sets.B, p.B)
 		}

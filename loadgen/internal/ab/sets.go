@@ -21,6 +21,7 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/internal/shell"
 	"github.com/stormglass/stormglass/internal/userfile"
+	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -180,6 +181,9 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		case err != nil && !isWhole(d):
 			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // it was not judged
+			if goesOn(d) {
+				return nil, exitcode.Usagef("%s: the run goes on (wait for its end)", d)
+			}
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
 			}
@@ -199,6 +203,18 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		all = append(all, r)
 	}
 	return once(all), nil
+}
+
+// goesOn reports whether a run is at work in a directory.
+func goesOn(dir string) bool {
+	lock, err := cluster.LockDir(dir)
+	if err != nil {
+		return false
+	}
+	if lock != nil {
+		_ = lock.Close() // it was only read
+	}
+	return lock == nil
 }
 
 // errNoRun is the error of a directory without runs.
@@ -294,6 +310,7 @@ func uncountedIn(dir string) (names []string, err error) {
 func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
+		c.Bundle() // by which what is replayed has names of its content
 		c.ControlPlane, c.Seed, c.Variant, c.Gates, c.Compare, c.Description = scenario.Scenario{}.ControlPlane, 0, "", nil, nil, ""
 		c.Variants, c.Capacity = nil, nil
 		var fields map[string]any

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -92,7 +94,7 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	case info.IsDir():
 		s.Baseline = spec
 		return nil
-	case info.Mode().Perm()&0o111 != 0:
+	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
 			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())
 		}
@@ -100,6 +102,18 @@ func (s *Side) take(ctx context.Context, spec string) error {
 		return exitcode.UsageError(err)
 	}
 	return s.config(spec)
+}
+
+// isProgram reports whether a file is a program by its first bytes, as one that lost its mode on the way is.
+func isProgram(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	n, _ := io.ReadFull(f, head) // a shorter file is none
+	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "#!"}, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
 // given is the binary or the revision of a side.
@@ -120,16 +134,21 @@ func (s *Side) config(file string) error {
 	if err != nil {
 		return exitcode.Usagef("%w", err)
 	}
+	var doc yaml.Node
 	var settings map[string]any
-	if err := yaml.Unmarshal(text, &settings); err != nil {
-		return exitcode.Usagef("%w", err)
+	err = yaml.Unmarshal(text, &doc)
+	if err == nil && len(doc.Content) == 1 && doc.Content[0].Kind == yaml.MappingNode {
+		err = doc.Decode(&settings)
+	}
+	if err != nil {
+		return exitcode.Usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if settings == nil {
 		return exitcode.Usagef("no settings of a control plane (it is what a scenario has under controlPlane:)")
 	}
 	line, err := json.Marshal(settings) // which is YAML too
 	if err != nil {
-		return exitcode.Usagef("%w", err)
+		return exitcode.Usagef("the name of a setting is no text (write it in quotes)")
 	}
 	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // whatever else is set holds on top of it
 	return nil

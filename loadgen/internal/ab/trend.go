@@ -1,6 +1,7 @@
 package ab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,9 +46,10 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	members := make([]result.Member, len(all))
 	for i, r := range all {
 		members[i] = memberLike(new(result.AB), last, r)
-		if m := members[i]; len(m.Unfit) > 0 {
+		m := members[i]
+		if why := cmp.Or(r.result.Run.CutShort(), strings.Join(m.Unfit[:min(1, len(m.Unfit))], "")); why != "" {
 			members[i].Values = nil
-			t.Notes = append(t.Notes, r.dir+leftOut+m.Unfit[0])
+			t.Notes = append(t.Notes, r.dir+leftOut+why)
 		} else if len(m.AtLeast) > 0 {
 			t.Notes = append(t.Notes, fmt.Sprintf("%s: only a lower bound is known of %s", r.dir, strings.Join(m.AtLeast, ", ")))
 		}

@@ -120,6 +120,7 @@ func facts(c result.Capacity) map[string]string {
 	f["control plane, faults and seed"] = c.PlaneDigest[:min(12, len(c.PlaneDigest))]
 	f["binary"] = c.Build[:min(12, len(c.Build))]
 	f["range"] = fmt.Sprintf("%v to %v", c.From, c.To)
+	f["conditions that end a trial"] = cmp.Or(strings.Join(c.AbortOn, ", "), "none")
 	f["settings"] = cmp.Or(strings.Join(c.Overrides, ", "), "as written")
 	return f
 }

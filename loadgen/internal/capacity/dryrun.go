@@ -25,6 +25,9 @@ func (s *session) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if s.o.Build != nil { // it is not built yet
+			of.ControlPlane = ""
+		}
 		if err := run.Check(ctx, of); err != nil {
 			return fmt.Errorf("%s=%s: %w", s.c.Field, s.text(load), err)
 		}

@@ -1,11 +1,15 @@
 package capacity
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // A trial that a condition ends did not hold, and the condition is what gave way.
@@ -43,5 +47,30 @@ func TestRangeOverTheRateIsRefusedBeforeAnyTrial(t *testing.T) {
 	want := "background.writes.rate=5000/s: known.yaml:"
 	if exitcode.Of(err) != exitcode.Usage || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--max-rate is 200/s") || len(p.loads) > 0 {
 		t.Errorf("%v after %d trials", err, len(p.loads))
+	}
+}
+
+// What a revision's trials need is checked before the revision is built.
+func TestCheckBeforeTheBuild(t *testing.T) {
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "controlplane"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs)
+	upgrade := strings.NewReplacer("phases: [{name: hold, for: 1s}]", `phases: [{name: hold, for: 60s, faults: [{kind: upgrade, to: "1.37"}]}]`,
+		"name: known\n", "name: known\ncontrolPlane: {version: \"1.36\"}\n").Replace(text)
+	p := plane{capacity: 700, spread: 0.03}
+	s := newSession(t, &p)
+	s.o.Read = func(sets []string) (*scenario.Scenario, error) {
+		return scenario.Parse("known.yaml", []byte(upgrade), sets)
+	}
+	var err error
+	if s.o.Scenario, err = s.o.Read(nil); err != nil {
+		t.Fatal(err)
+	}
+	s.o.ControlPlane = filepath.Join(t.TempDir(), "not-built-yet")
+	s.o.Build = func(context.Context) error { return os.WriteFile(s.o.ControlPlane, []byte("one"), 0o700) }
+	if c, _, err := s.run(t.Context()); err != nil || c.Answer != string(Found) {
+		t.Errorf("%s: %v", c.Answer, err)
 	}
 }

@@ -212,3 +212,49 @@ func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A resumed search that is interrupted before its first trial keeps what was there, and says so.
+func TestInterruptedResumeKeepsAll(t *testing.T) {
+	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 1}
+	s := newSession(t, &p)
+	c, dir, err := s.run(t.Context())
+	if err != nil || len(c.Trials) == 0 {
+		t.Fatalf("%s: %v", c.Answer, err)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, result.CapacityFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	next := again(s, dir)
+	next.trial = func(context.Context, run.Options) (result.Result, error) {
+		cancel()
+		return result.Result{}, ctx.Err()
+	}
+	if _, _, err := next.run(ctx); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "`--resume "+dir+"`") || strings.Contains(err.Error(), "nothing is left") {
+		t.Errorf("%v", err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, result.CapacityFile)); err != nil || string(after) != string(before) {
+		t.Errorf("it was changed: %v", err)
+	}
+}
+
+// A control plane that is not there any more is missing, and not another one.
+func TestResumeWithoutItsBinary(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "controlplane")
+	if err := os.WriteFile(binary, []byte("one"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	s.o.ControlPlane, s.o.Most = binary, 5
+	_, dir, err := s.run(t.Context())
+	if err := errors.Join(err, os.Remove(binary)); err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	next.o.ControlPlane = "" // it is looked for, and not found beside a test
+	c, _, err := next.run(t.Context())
+	if err != nil || c.Build == "" {
+		t.Errorf("build %q: %v", c.Build, err)
+	}
+}

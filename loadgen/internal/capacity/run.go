@@ -87,14 +87,19 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 
 // goOn makes the trials of a search that was opened.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
-	if err := s.write(); err != nil {
-		return s.c, "", errors.Join(err, s.dir.Remove())
+	if s.o.Resume == "" { // what is resumed stays as it is until a trial was made
+		if err := s.write(); err != nil {
+			return s.c, "", errors.Join(err, s.dir.Remove())
+		}
 	}
 	err := s.trials(ctx)
 	goOn := s.resumed("")
 	if len(s.c.Trials) == 0 {
-		if err != nil && ctx.Err() == nil && s.stays() {
-			return s.c, "", fmt.Errorf("%w; %s", err, goOn)
+		switch {
+		case ctx.Err() != nil && s.o.Resume != "":
+			return s.c, "", compare.EndedEarlyError("interrupted before a trial was made; " + goOn)
+		case err != nil && ctx.Err() == nil && s.stays():
+			return s.c, "", compare.WithNext(err, goOn)
 		}
 		left := s.dir.Remove()
 		if err == nil || ctx.Err() != nil {
@@ -180,11 +185,11 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// digests are those of the scenario without what two searches may differ in, the control plane, its faults, the seed and the
-// range; and of the control plane, the faults and the seed.
+// digests are those of the scenario without what two searches may differ in, the control plane, its faults, the seed, the
+// range and the name of a variant; and of the control plane, the faults, the seed and that name.
 func (s *session) digests(sc scenario.Scenario) (err error) {
-	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed}
-	sc.ControlPlane, sc.Seed, sc.Capacity = scenario.Scenario{}.ControlPlane, 0, nil
+	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed, Variant: sc.Variant}
+	sc.ControlPlane, sc.Seed, sc.Capacity, sc.Variant, sc.Variants = scenario.Scenario{}.ControlPlane, 0, nil, "", nil
 	sc.Phases = slices.Clone(sc.Phases)
 	for i, p := range sc.Phases {
 		plane.Phases = append(plane.Phases, scenario.Phase{Name: p.Name, Faults: p.Faults})
@@ -207,7 +212,10 @@ func (s *session) build(ctx context.Context) (err error) {
 	if s.binary, err = compare.ReadBinary(s.o.ControlPlane); err != nil {
 		return err
 	}
-	if s.o.Resume != "" && s.binary.Digest != s.c.Build {
+	switch {
+	case s.o.Resume != "" && s.binary.Digest == "": // there is none: the first trial says so
+		return nil
+	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
 		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir.Path)
 	}
 	s.c.Build = s.binary.Digest

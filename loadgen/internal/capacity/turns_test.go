@@ -183,3 +183,13 @@ func TestInTurnsRefused(t *testing.T) {
 		t.Errorf("interrupted, it left %s: %v", p.out, err)
 	}
 }
+
+// TestVariantsInTurns: two variants differ in their control plane, whatever they are called.
+func TestVariantsInTurns(t *testing.T) {
+	p, _ := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
+	p.sides[0].o.Scenario.Variants = []scenario.Variant{{Name: "three"}}
+	p.sides[1].o.Scenario.Variant = "three"
+	if c, _, err := p.run(t.Context()); err != nil || c.Answer != "B is lower" {
+		t.Errorf("%s: %v", c.Answer, err)
+	}
+}

@@ -287,6 +287,19 @@ func EndedEarly(err error) string {
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
+// WithNext is an error that ended several runs before there was anything to compare, in a line that says how to go on. It keeps its exit code.
+func WithNext(err error, goOn string) error {
+	return endedFirst{EndedEarly(err) + "; " + goOn, err}
+}
+
+type endedFirst struct {
+	text  string
+	cause error
+}
+
+func (e endedFirst) Error() string { return e.text }
+func (e endedFirst) Unwrap() error { return e.cause }
+
 // EndedEarlyError ends several runs by what makes the next one's figures tell nothing.
 type EndedEarlyError string
 

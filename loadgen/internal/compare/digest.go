@@ -12,8 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ScenarioDigest is the SHA-256 of a scenario with its settings in it.
+// ScenarioDigest is the SHA-256 of a scenario with its settings in it, and what it replays.
 func ScenarioDigest(s scenario.Scenario) (string, error) {
+	s.Bundle() // by which that has names of its content
 	text, err := s.Resolved()
 	if err != nil {
 		return "", exitcode.UsageError(err)

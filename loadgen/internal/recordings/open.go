@@ -54,7 +54,7 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 		}
 	}()
 	if rec.Archive == nil {
-		return nil, fmt.Errorf("%s: %w", dir, archiveDamage(rec))
+		return nil, fmt.Errorf("%s: %w", dir, rec.ArchiveDamage())
 	}
 	r = &Run{Dir: dir, Interval: usualInterval, rec: rec}
 	if r.Start, r.End, err = rec.Archive.Bounds(ctx); err != nil {
@@ -64,16 +64,6 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 		r.Interval = rec.Scenario.Record.Interval.D()
 	}
 	return r, nil
-}
-
-// archiveDamage says in one line what is wrong with the archive.
-func archiveDamage(rec *rundir.Recorded) error {
-	for _, err := range rec.Damage {
-		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
-			return err
-		}
-	}
-	return errors.Join(rec.Damage...)
 }
 
 // Close releases the run.

@@ -16,7 +16,8 @@ import (
 // Diagnosis writes a diagnosis for a terminal.
 func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
 	t := newTerminal(o)
-	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)) + t.paint("dim", ", compared with "+spanText(d.Calm)))
+	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)))
+	t.line(t.paint("dim", "compared with "+spanText(d.Calm)))
 	t.diagnosis(d)
 	if lacked := lackedText(&d); lacked != "" {
 		t.line("")
@@ -71,13 +72,13 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 	if len(d.Symptoms) > 0 {
 		t.line("")
 		for _, e := range d.Symptoms {
-			t.line("unexplained: " + symptomText(e, d.Under))
+			t.wrapped("unexplained: ", symptomText(e, d.Under))
 		}
 	}
 	if len(d.Standing) > 0 {
 		t.line("")
 		for _, e := range d.Standing {
-			t.line("as before: " + standingText(e))
+			t.wrapped("as before: ", standingText(e))
 		}
 	}
 	for _, c := range d.Nearest {

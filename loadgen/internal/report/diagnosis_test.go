@@ -56,3 +56,22 @@ func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 		}
 	}
 }
+
+// No line is wider than the terminal, however long the names of components are.
+func TestDiagnosisFitsTheTerminal(t *testing.T) {
+	at := time.Date(2026, 11, 25, 23, 0, 0, 0, time.UTC)
+	long := result.Evidence{What: "requests as the generator sees them", Component: "kube-apiserver ip-10-0-123-45.eu-central-1.compute.internal:6443", Began: at}
+	d := result.Diagnosis{
+		Answer: result.Unknown, Calm: result.Span{From: at, To: at.Add(time.Hour)}, Under: result.Span{From: at, To: at.Add(2 * time.Hour)},
+		Symptoms: []result.Evidence{long}, Standing: []result.Evidence{long},
+	}
+	var b strings.Builder
+	if err := Diagnosis(&b, d, TerminalOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 81 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+}

@@ -70,11 +70,11 @@ func (d *Directory) Remove() error {
 }
 
 func (d *Directory) writeScenario(s *scenario.Scenario) (map[string]string, error) {
+	files := s.Bundle()
 	resolved, err := s.Resolved()
 	if err != nil {
 		return nil, err
 	}
-	files := s.Bundle()
 	for name, data := range files {
 		if err := rundir.WriteFile(filepath.Join(d.Path, name), data); err != nil {
 			return nil, err

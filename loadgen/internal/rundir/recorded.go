@@ -3,6 +3,7 @@
 package rundir
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -151,6 +152,24 @@ func (rec *Recorded) Began() time.Time {
 		return time.Time{}
 	}
 	return rec.Measurements.Phases[0].Start
+}
+
+// LastScrape is that of a run that was killed or goes on; zero where it ended in order, with a boundary.
+func (rec *Recorded) LastScrape(ctx context.Context) (last time.Time, err error) {
+	if rec.Run.Ended.IsZero() {
+		_, last, err = rec.Archive.Scraped(ctx)
+	}
+	return last, err
+}
+
+// ArchiveDamage says in one line what is wrong with the archive, where it could not be opened.
+func (rec *Recorded) ArchiveDamage() error {
+	for _, err := range rec.Damage {
+		if d, ok := errors.AsType[*result.Damaged](err); ok && strings.HasPrefix(d.File, result.TSDBDir) {
+			return err
+		}
+	}
+	return errors.Join(rec.Damage...)
 }
 
 // Requests are the results of all requests of a phase, measured changes included.

@@ -14,13 +14,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run, all of it from o.From on where the options name no times.
+// OfArchive diagnoses a recorded run, from o.From to o.To where the options name no times: zero, from its first boundary and to its last.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
 		return d, err
 	}
-	if o.To = last; o.From.Before(first) || !o.From.Before(last) {
+	if o.To.IsZero() {
+		o.To = last
+	}
+	if o.From.Before(first) || !o.From.Before(o.To) {
 		o.From = first
 	}
 	return Diagnose(ctx, a, o)
@@ -57,6 +60,23 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	}
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
+
+// UpToDate is an error where the last scrape before a time is too old to tell of it: what was a rate is gone then, and gauges seem to go on.
+func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
+	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
+	if err != nil || len(last) == 0 {
+		return err
+	}
+	at := time.UnixMilli(int64(1000 * last[0].Points[len(last[0].Points)-1].V))
+	if age := now.Sub(at); age > staleAfter*step {
+		return tooLittle(fmt.Sprintf("the last scrape was at %s UTC, %s ago: nothing tells of the present (does it scrape still, and are the clocks right?)",
+			at.UTC().Format(time.DateTime), age.Round(time.Second)))
+	}
+	return nil
+}
+
+// staleAfter is how many intervals old the last scrape may be.
+const staleAfter = 4
 
 // gapsOf are the seconds between the scrapes of all targets of each job, sorted.
 func gapsOf(scrapes []archive.Series) map[string][]float64 {

@@ -107,6 +107,7 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
+	took   map[int64]float64  // seconds of the scrapes of a part, by their time there
 	series map[string]*copied // by their labels there
 	before before
 }
@@ -124,7 +125,11 @@ func (c *copier) run(ctx context.Context) error {
 	var failed error
 	for round, part := range parts(c.moments) {
 		matrix, err := c.fetch(ctx, part, pattern)
+		if err == nil {
+			c.took, err = c.durations(ctx, part)
+		}
 		if err != nil {
+			c.took = nil
 			if failed == nil {
 				failed = err
 			}
@@ -185,6 +190,27 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern))
 }
 
+// durations are how long the scrapes took that a part shows, those that failed included.
+func (c *copier) durations(ctx context.Context, part []moment) (map[int64]float64, error) {
+	shown := slices.DeleteFunc(slices.Clone(part), func(m moment) bool { return m.of == 0 })
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	first, last := shown[0].of, shown[len(shown)-1].of
+	matrix, err := c.source.samples(ctx, time.UnixMilli(last), time.Duration(last-first+1)*time.Millisecond,
+		archive.Equal("job", c.target.key.job), archive.Equal("instance", c.target.key.instance), archive.Equal(model.MetricNameLabel, scrapeDuration))
+	took := map[int64]float64{}
+	for _, s := range matrix {
+		for _, p := range s.Values {
+			took[int64(p.Timestamp)] = float64(p.Value)
+		}
+	}
+	return took, err
+}
+
+// scrapeDuration is the metric that a Prometheus keeps of each scrape besides up.
+const scrapeDuration = "scrape_duration_seconds"
+
 func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
 	app := c.own.Live().AppenderV2(ctx)
 	add := func(l labels.Labels, points []point) error {
@@ -205,21 +231,34 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 
 // each adds the samples of every series of a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
-	var ups []point
+	var ups, took []point
 	for _, m := range part {
 		v := 0.0
 		if m.up {
 			v = 1
 		}
 		ups = append(ups, point{m.at, v})
+		if v, known := c.took[m.of]; known {
+			took = append(took, point{m.at, v})
+		} else { // a lost scrape has not failed fast
+			took = append(took, point{m.at, math.Float64frombits(value.StaleNaN)})
+		}
 	}
-	if err := add(labels.FromStrings(model.MetricNameLabel, "up", "job", c.target.Job, "instance", c.target.Instance), ups); err != nil {
+	ofTarget := func(name string) labels.Labels {
+		return labels.FromStrings(model.MetricNameLabel, name, "job", c.target.Job, "instance", c.target.Instance)
+	}
+	if err := add(ofTarget("up"), ups); err != nil {
 		return err
+	}
+	if !dropped(scrapeDuration) {
+		if err := add(ofTarget(scrapeDuration), took); err != nil {
+			return err
+		}
 	}
 	started := started(part, matrix)
 	for _, s := range matrix {
 		name, key := string(s.Metric[model.MetricNameLabel]), s.Metric.String()
-		if name == "up" || dropped(name) {
+		if name == "up" || name == scrapeDuration || dropped(name) {
 			continue
 		}
 		known := c.series[key]

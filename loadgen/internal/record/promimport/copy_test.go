@@ -206,3 +206,42 @@ func TestNotFound(t *testing.T) {
 		}
 	}
 }
+
+// A target that refuses connections is told from one that was not scraped: how long a scrape took that failed is copied too.
+func TestRefusedIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose func(*lab)
+		want float64
+	}{
+		"refused": {func(l *lab) {
+			l.Parts[etcdHere].SetDown(true)
+			l.Boundary(l.every)
+		}, 1},
+		"not scraped": {func(l *lab) { l.Boundary(10 * l.every) }, 0},
+	} {
+		l := newLab(t)
+		r := l.record(t, l.found(t, Config{}), record.Options{})
+		r.boundary()
+		c.lose(l)
+		l.Parts[etcdHere].SetDown(false)
+		r.boundary()
+		a, _ := r.archive()
+		first, last, err := a.Bounds(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused, err := a.Range(t.Context(), `(1 - up{job="etcd"}) * on(job, instance) (scrape_duration_seconds{job="etcd"} < bool 1)`, first, last, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0.0
+		for _, s := range refused {
+			for _, p := range s.Points {
+				seen = max(seen, p.V)
+			}
+		}
+		if len(refused) == 0 || seen != c.want {
+			t.Errorf("%s: %v of %d series, want %v", name, seen, len(refused), c.want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
@@ -28,18 +29,52 @@ func (s *Source) Range(ctx context.Context, expr string, start, end time.Time, s
 	}
 	var all []archive.Series
 	of := map[model.Fingerprint]int{} // index in all
+	splits := mostSplits
 	for from := start; !from.After(end); from = from.Add(mostPoints * step) {
 		to := from.Add((mostPoints - 1) * step)
 		if to.After(end) {
 			to = end
 		}
-		matrix, err := s.matrix(ctx, theirs, v1.Range{Start: from, End: to, Step: step})
+		err := s.unambiguous(ctx, theirs, v1.Range{Start: from, End: to, Step: step}, &splits, func(m model.Matrix) { all = s.add(all, of, m) })
 		if err != nil {
 			return nil, err
 		}
-		all = s.add(all, of, matrix)
 	}
 	return all, nil
+}
+
+// mostSplits bounds the queries that are made in halves.
+const mostSplits = 100
+
+// unambiguous evaluates PromQL over a range but at the steps at which one target is there twice, as for a moment when a pod takes the place of
+// another one at its address: matching it with itself is an error then.
+func (s *Source) unambiguous(ctx context.Context, expr string, r v1.Range, splits *int, add func(model.Matrix)) error {
+	matrix, err := s.matrix(ctx, expr, r)
+	switch {
+	case err == nil:
+		add(matrix)
+		return nil
+	case !isAmbiguous(err) || *splits == 0:
+		return err
+	case !r.Start.Before(r.End):
+		return nil
+	}
+	*splits--
+	half := r
+	half.End = r.Start.Add(r.End.Sub(r.Start) / 2 / r.Step * r.Step)
+	if err := s.unambiguous(ctx, expr, half, splits, add); err != nil {
+		return err
+	}
+	half.Start, half.End = half.End.Add(r.Step), r.End
+	if half.Start.After(half.End) {
+		return nil
+	}
+	return s.unambiguous(ctx, expr, half, splits, add)
+}
+
+// isAmbiguous reports whether a query failed as series have the same labels of those by which they are matched.
+func isAmbiguous(err error) bool {
+	return strings.Contains(err.Error(), "duplicate") || strings.Contains(err.Error(), "multiple matches for labels")
 }
 
 func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Matrix, error) {
@@ -56,7 +91,7 @@ func (s *Source) matrix(ctx context.Context, expr string, r v1.Range) (model.Mat
 	if !ok {
 		return nil, fmt.Errorf("it answers with a %s, not a matrix", value.Type())
 	}
-	return matrix, nil
+	return withValues(matrix), nil
 }
 
 // mostPoints of a series are asked for at once: Prometheus refuses over 11,000.
@@ -120,6 +155,11 @@ func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 	for theirs, name := range s.jobs {
 		if ours.Matches(name) {
 			names = append(names, regexp.QuoteMeta(theirs))
+		}
+	}
+	for _, kind := range append(control.Kinds(), "loadgen") { // of a control plane of ours: other kinds have their own names
+		if _, usual := KubePrometheusStack()[kind]; !usual && len(names) > 0 && ours.Matches(kind) {
+			names = append(names, regexp.QuoteMeta(kind))
 		}
 	}
 	if len(names) == 0 {

@@ -78,3 +78,78 @@ func TestWarningIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A target that is there twice for a moment, as a pod that takes the place of another, costs the steps of that moment and no more.
+func TestTargetThatIsThereTwice(t *testing.T) {
+	start, step := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), 15*time.Second
+	twice := func(i int) bool { return i == 100 || i == 101 }
+	always := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var values []string
+		from, _ := strconv.ParseFloat(r.FormValue("start"), 64)
+		to, _ := strconv.ParseFloat(r.FormValue("end"), 64)
+		for at := from; at <= to; at += step.Seconds() {
+			if always || twice(int((at-float64(start.Unix()))/step.Seconds())) {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				fmt.Fprint(w, `{"status":"error","errorType":"execution","error":"found duplicate series for the match group {instance=\"a\"} on the left hand-side of the operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique on one side"}`)
+				return
+			}
+			values = append(values, fmt.Sprintf(`[%f,"1"]`, at))
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"instance":"a"},"values":[%s]}]}}`, strings.Join(values, ","))
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Range(t.Context(), "up", start, start.Add(239*step), step)
+	if err != nil || len(all) != 1 || len(all[0].Points) != 238 {
+		t.Fatalf("%d series: %v", len(all), err)
+	}
+	for _, p := range all[0].Points {
+		if twice(int(p.T.Sub(start) / step)) {
+			t.Errorf("there is a point at %s", p.T)
+		}
+	}
+	always = true
+	if _, err := s.Range(t.Context(), "up", start, start.Add(239*step), step); err == nil || !strings.Contains(err.Error(), "duplicate series") {
+		t.Errorf("what is twice all the time: %v", err)
+	}
+}
+
+// Series of no numbers, as native histograms are and foreign servers send them, are none.
+func TestSeriesWithoutNumbers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{"job":"apiserver","instance":"a"},"values":[]}]}}`)
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+	if clusters, err := s.Ambiguous(t.Context(), at); err != nil || clusters != "" {
+		t.Errorf("%q: %v", clusters, err)
+	}
+	if all, err := s.Range(t.Context(), "up", at, at, time.Second); err != nil || len(all) != 0 {
+		t.Errorf("%v: %v", all, err)
+	}
+}
+
+// What runs beside the four components of every cluster has its own name at every Prometheus.
+func TestJobsOfOtherKinds(t *testing.T) {
+	s, err := New(Config{URL: "http://127.0.0.1:9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ours, want := range map[string]string{
+		`up{job=~"etcd|kube-apiserver|token-webhook|loadgen"}`: `up{job=~"apiserver|kube-etcd|loadgen|token-webhook"}`,
+		`up{job=~"etcd|kube-scheduler"}`:                       `up{job=~"kube-etcd|kube-scheduler"}`,
+		`up{job="token-webhook"}`:                              `up{job="token-webhook"}`,
+	} {
+		if got, err := s.translate(ours); err != nil || got != want {
+			t.Errorf("%s is %s, want %s: %v", ours, got, want, err)
+		}
+	}
+}

@@ -175,7 +175,12 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	if !ok {
 		return nil, fmt.Errorf("a range of samples comes as a %s", v.Type())
 	}
-	return matrix, nil
+	return withValues(matrix), nil
+}
+
+// withValues leaves out series of no numbers, as foreign servers send them and native histograms are.
+func withValues(matrix model.Matrix) model.Matrix {
+	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
 }
 
 // incomplete is the error of an answer without a part of the data, as Thanos gives one while a store is down. It holds the
