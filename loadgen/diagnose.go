@@ -56,10 +56,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if err != nil {
 		return d, damaged(err)
 	}
-	options := diagnosis.Options{From: rec.Began(), Step: o.Step}
-	if options.To, err = rec.LastScrape(ctx); err != nil {
-		return d, damaged(err)
-	}
+	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
 	for _, s := range o.spans(&options) {
 		if s.text == "" {
 			continue

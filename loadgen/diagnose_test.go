@@ -16,7 +16,6 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -215,31 +214,5 @@ func TestDiagnosisOfADamagedRun(t *testing.T) {
 	}
 	if _, err := Diagnose(t.Context(), dir, DiagnoseOptions{}); exitcode.Of(err) != exitcode.NoData || !strings.Contains(err.Error(), "tsdb") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)
-	}
-}
-
-// A run that was killed is diagnosed up to its last scrape, not only to the last boundary of its phases.
-func TestKilledRunIsDiagnosedToItsEnd(t *testing.T) {
-	dir := archivetest.SoundRun(t)
-	rec, err := rundir.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = rec.Close() })
-	if last, err := rec.LastScrape(t.Context()); err != nil || !last.IsZero() {
-		t.Errorf("of a run that ended: %s, %v", last, err)
-	}
-	rec.Run.Ended = time.Time{}
-	_, want, err := rec.Archive.Scraped(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last, err := rec.LastScrape(t.Context()); err != nil || !last.Equal(want) {
-		t.Errorf("of a run that was killed: %s, not %s: %v", last, want, err)
-	}
-	later := want.Add(10 * time.Second)
-	d, err := diagnosis.OfArchive(t.Context(), rec.Archive, diagnosis.Options{To: later, Step: 5 * time.Second})
-	if err != nil || !d.Under.To.Equal(later) {
-		t.Errorf("%+v: %v", d.Under, err)
 	}
 }

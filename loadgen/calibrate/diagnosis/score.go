@@ -253,7 +253,7 @@ func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, err error) 
 	if rec.Archive == nil {
 		return d, errors.Join(rec.Damage...)
 	}
-	return diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began()})
+	return diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()})
 }
 
 // wrongOf explains those that are not right.

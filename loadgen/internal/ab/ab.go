@@ -197,10 +197,10 @@ func (s *session) builds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if s.o.Resume != "" && binary.Digest == "" { // there is none: the first run says so
+		switch {
+		case s.o.Resume != "" && binary.Digest == "": // there is none: the first run says so
 			continue
-		}
-		if s.o.Resume != "" && binary.Digest != side.into.Build {
+		case s.o.Resume != "" && binary.Digest != side.into.Build:
 			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir.Path, side.name)
 		}
 		side.into.Build, s.binaries[i] = binary.Digest, binary

@@ -9,29 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
-	"github.com/stormglass/stormglass/loadgen/internal/archivetest"
-	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
-	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
-
-func TestSideIsABinary(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "controlplane")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, read)
-	if err != nil || s.ControlPlane != binary {
-		t.Errorf("the side runs %q: %v", s.ControlPlane, err)
-	}
-}
 
 // A comparison is resumed as it was begun, or not at all.
 func TestResumeRefusesChanges(t *testing.T) {
@@ -243,39 +227,6 @@ func TestUnfitRunsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A figure that is defined otherwise in an earlier run has no value there.
-func TestTrendOfARedefinedFigure(t *testing.T) {
-	dir := t.TempDir()
-	record(t, filepath.Join(dir, "1"), 1, strings.Replace(text, "objective: request-latency", "expr: up", 1), around(1, 0), nil)
-	record(t, filepath.Join(dir, "2"), 1, text, around(1, 0), func(r *result.Run) { r.Started = at(1000) })
-	got, err := Trend(t.Context(), []string{dir})
-	if err != nil || len(got.Runs) != 2 || got.Figures[0].Values[0] != nil || got.Figures[0].Values[1] == nil {
-		t.Errorf("%+v: %v", got, err)
-	}
-}
-
-// A trend of runs without figures is none, and one with a run of an unknown time has no order.
-func TestTrendOfWhatCannotBeFollowed(t *testing.T) {
-	dir := t.TempDir()
-	record(t, dir, 1, text, around(1, 0), nil)
-	var r result.Result
-	if err := result.ReadJSON(filepath.Join(dir, "1"), result.ResultFile, &r); err != nil {
-		t.Fatal(err)
-	}
-	r.Figures = nil
-	if err := rundir.WriteJSON(filepath.Join(dir, "1"), result.ResultFile, r); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "has no figures to follow") {
-		t.Errorf("without figures: %v", err)
-	}
-	dir = t.TempDir()
-	record(t, filepath.Join(dir, "1"), 1, text, around(1, 0), func(r *result.Run) { r.Started = time.Time{} })
-	if _, err := Trend(t.Context(), []string{dir}); err == nil || !strings.Contains(err.Error(), "run.json is missing or damaged") {
-		t.Errorf("without a time: %v", err)
-	}
-}
-
 // A first pair whose plane died keeps the logs that the error names.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := options(t, &plane{})
@@ -356,49 +307,6 @@ func TestFailingSetIsNoImprovement(t *testing.T) {
 	}
 }
 
-// Two binaries, files or variants for one side contradict each other.
-func TestSideOfTwoKinds(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string, mode os.FileMode) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("etcd: {members: 3}\n"), mode); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	for _, specs := range [][]string{
-		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
-	} {
-		_, err := NewSide(t.Context(), "--b", specs, nil, read)
-		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", specs, err)
-		}
-	}
-}
-
-// A variant of no name, as of a variable that is not set, is not the scenario as it is.
-func TestSideIsAVariant(t *testing.T) {
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, read); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
-		t.Errorf("%v", err)
-	}
-}
-
-// A config file is the plane on which settings hold, and its texts keep their spaces.
-func TestSideIsAConfig(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "plane.yaml")
-	if err := os.WriteFile(file, []byte("# a plane\netcd:\n  members: 3\n  flags: {name: \"two  spaces\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read)
-	want := []string{`controlPlane={"etcd":{"flags":{"name":"two  spaces"},"members":3}}`, "controlPlane.etcd.members=1"}
-	if err != nil || !slices.Equal(s.Set, want) {
-		t.Errorf("%q, want %q: %v", s.Set, want, err)
-	}
-}
-
 // A run beside which the machine did something else tells nothing; what it did is said with its share and the bound.
 func TestUnfitRun(t *testing.T) {
 	bounds := paired.Default().Throw
@@ -447,30 +355,6 @@ func TestNothingIsAnsweredBetweenLooks(t *testing.T) {
 	}
 }
 
-// A program that lost its mode on the way is no config file, and what is wrong with one is said in a line.
-func TestSideIsWhatItSeems(t *testing.T) {
-	dir := t.TempDir()
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	for text, want := range map[string]string{
-		"\x7fELF\x02\x01":                          "it is no program that can be started",
-		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
-		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
-		"- a list\n":                               "no settings of a control plane",
-		"plain text":                               "no settings of a control plane",
-		"etcd: {flags: {1: x}}\n":                  "the name of a setting is no text (write it in quotes)",
-		"etcd: [\n":                                "did not find",
-	} {
-		file := filepath.Join(dir, "plane")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := NewSide(t.Context(), "--b", []string{file}, nil, read)
-		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
-	}
-}
-
 // A first pair whose plane died says so in a line, with what its log said left in the log.
 func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 	s := options(t, &plane{})
@@ -484,33 +368,6 @@ func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 	const want = "etcd-0 ended; from its log, etcd-0.log; the same command with `--resume "
 	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v, want %s", err, want)
-	}
-}
-
-// A run that was cut short is no point of a trend.
-func TestTrendLeavesOutWhatWasCutShort(t *testing.T) {
-	dir := t.TempDir()
-	record(t, filepath.Join(dir, "1"), 1, text, around(1, 0), nil)
-	record(t, filepath.Join(dir, "2"), 1, text, around(1, 0), func(r *result.Run) { r.Started, r.Interrupted = at(1000), true })
-	got, err := Trend(t.Context(), []string{dir})
-	if err != nil || got.Figures[0].Values[0] == nil || got.Figures[0].Values[1] != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "2/1 is left out: it was interrupted") {
-		t.Errorf("%+v: %v", got, err)
-	}
-}
-
-// A run that goes on is not judged by who compares it.
-func TestRunThatGoesOnIsNotCompared(t *testing.T) {
-	dir := archivetest.SoundRun(t)
-	lock, err := cluster.LockDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = lock.Close() })
-	if _, err := Trend(t.Context(), []string{dir}); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "the run goes on (wait for its end)") {
-		t.Errorf("%v", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, result.ResultFile)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it was judged: %v", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package ab
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,7 +46,11 @@ func Trend(ctx context.Context, dirs []string) (t result.Trend, err error) {
 	for i, r := range all {
 		members[i] = memberLike(new(result.AB), last, r)
 		m := members[i]
-		if why := cmp.Or(r.result.Run.CutShort(), strings.Join(m.Unfit[:min(1, len(m.Unfit))], "")); why != "" {
+		why := r.result.Run.CutShort()
+		if why == "" && len(m.Unfit) > 0 {
+			why = m.Unfit[0]
+		}
+		if why != "" {
 			members[i].Values = nil
 			t.Notes = append(t.Notes, r.dir+leftOut+why)
 		} else if len(m.AtLeast) > 0 {

@@ -300,7 +300,7 @@ type endedFirst struct {
 func (e endedFirst) Error() string { return e.text }
 func (e endedFirst) Unwrap() error { return e.cause }
 
-// EndedEarlyError ends several runs by what makes the next one's figures tell nothing.
+// EndedEarlyError ends several runs by an interrupt, or by what makes the next one's figures tell nothing.
 type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }

@@ -70,7 +70,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
-		if d, err := diagnose(ctx, rec); err != nil {
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}); err != nil {
 			res.Notes = append(res.Notes, "no diagnosis: "+err.Error())
 		} else {
 			res.Diagnosis = &d
@@ -82,14 +82,6 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 		}
 	}
 	return res, nil
-}
-
-func diagnose(ctx context.Context, rec *rundir.Recorded) (result.Diagnosis, error) {
-	last, err := rec.LastScrape(ctx)
-	if err != nil {
-		return result.Diagnosis{}, err
-	}
-	return diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), To: last})
 }
 
 func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {

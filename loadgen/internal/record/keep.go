@@ -14,6 +14,9 @@ import (
 // jobLoadgen is the generator's own job and instance.
 const jobLoadgen = "loadgen"
 
+// Jobs are those of all components and of the generator.
+func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
+
 // keepList is the families that are recorded, by job. A name that ends in * is a prefix.
 // Every job has its own list: all components are one binary, whose families may leak into
 // the /metrics of another component.

@@ -3,7 +3,6 @@
 package rundir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -152,14 +151,6 @@ func (rec *Recorded) Began() time.Time {
 		return time.Time{}
 	}
 	return rec.Measurements.Phases[0].Start
-}
-
-// LastScrape is that of a run that was killed or goes on; zero where it ended in order, with a boundary.
-func (rec *Recorded) LastScrape(ctx context.Context) (last time.Time, err error) {
-	if rec.Run.Ended.IsZero() {
-		_, last, err = rec.Archive.Scraped(ctx)
-	}
-	return last, err
 }
 
 // ArchiveDamage says in one line what is wrong with the archive, where it could not be opened.

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
 //go:embed catalogue.yaml
@@ -108,7 +108,7 @@ func (s *signal) hold() int {
 }
 
 // anyJob matches the jobs of all components.
-var anyJob = fmt.Sprintf("job=~%q", strings.Join(append(control.Kinds(), "loadgen"), "|"))
+var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 
 // query is the signal's PromQL with a range of rates.
 func (s *signal) query(window time.Duration) string {

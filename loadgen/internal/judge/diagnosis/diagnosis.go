@@ -28,6 +28,8 @@ type Source interface {
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
+	// Cut: the run was killed or goes on, and has no boundary at its end.
+	Cut bool
 	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute.
 	Calm result.Span
 	// CalmByDefault means that no user named Calm: it is cut short before the first deviation that lasts.

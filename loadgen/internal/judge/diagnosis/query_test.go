@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/promqltest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // window is the range of rates over two scrapes.
@@ -247,4 +250,26 @@ eval range from 40s to 60s step 10s `+s.query(window)+`
   {job="kube-apiserver", instance="old kernel"} _ 1 1
   {job="kube-apiserver", instance="new kernel"} _ 1 1
 `)
+}
+
+// A run that was killed is diagnosed to its last scrape; one that ended in order to its last boundary, at which all are scraped.
+func TestKilledRunIsDiagnosedToItsEnd(t *testing.T) {
+	a := archive.Evaluating(promqltest.LoadedStorage(t, `
+load 5s
+  up{job="kube-apiserver", instance="kube-apiserver-0"} 1x70
+  process_start_time_seconds{job="kube-apiserver", instance="kube-apiserver-0"} 7x70
+
+load 7s
+  up{job="etcd", instance="etcd-0"} 1x55
+  process_start_time_seconds{job="etcd", instance="etcd-0"} 7x51 357x3
+`))
+	for cut, want := range map[bool]struct {
+		end    time.Duration
+		answer string
+	}{false: {350 * time.Second, result.Healthy}, true: {385 * time.Second, result.Diagnosed}} {
+		d, err := OfArchive(t.Context(), a, Options{Cut: cut, Step: 5 * time.Second})
+		if err != nil || !d.Under.To.Equal(time.Unix(0, 0).Add(want.end)) || d.Answer != want.answer {
+			t.Errorf("cut %t: %s until %s, want %s until %s: %v", cut, d.Answer, d.Under.To, want.answer, want.end, err)
+		}
+	}
 }

@@ -14,16 +14,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run, from o.From to o.To where the options name no times: zero, from its first boundary and to its last.
+// OfArchive diagnoses a recorded run, all of it from o.From on where the options name no times: to its last boundary, or its last scrape if it was cut.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
 		return d, err
 	}
-	if o.To.IsZero() {
-		o.To = last
+	if o.Cut {
+		if _, last, err = a.Scraped(ctx); err != nil {
+			return d, err
+		}
 	}
-	if o.From.Before(first) || !o.From.Before(o.To) {
+	if o.To = last; o.From.Before(first) || !o.From.Before(last) {
 		o.From = first
 	}
 	return Diagnose(ctx, a, o)

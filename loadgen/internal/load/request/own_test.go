@@ -54,7 +54,7 @@ func TestUnsentAndTimedOutLate(t *testing.T) {
 		to := target(s.Server)
 		to.Stalls = c.stalls
 		r := newLoad(t, to, schedule{5, 0}, func(_ *gets, l *scenario.Load) {
-			l.MaxInFlight, l.Timeout = 1, scenario.Duration(2*time.Second) // over twice what a busy machine may hold the test up
+			l.MaxInFlight, l.Timeout = 1, scenario.Duration(2*time.Second) // half of it is more than a busy machine holds the test up
 		})
 		stop := start(t, r)
 		h2test.Await(t, "the timeout", func() bool { return one(r).Outcomes["timeout"] == 1 })

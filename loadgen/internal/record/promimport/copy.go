@@ -107,7 +107,6 @@ type copier struct {
 	types   map[string]model.MetricType
 	moments []moment
 
-	took   map[int64]float64  // seconds of the scrapes of a part, by their time there
 	series map[string]*copied // by their labels there
 	before before
 }
@@ -125,11 +124,7 @@ func (c *copier) run(ctx context.Context) error {
 	var failed error
 	for round, part := range parts(c.moments) {
 		matrix, err := c.fetch(ctx, part, pattern)
-		if err == nil {
-			c.took, err = c.durations(ctx, part)
-		}
 		if err != nil {
-			c.took = nil
 			if failed == nil {
 				failed = err
 			}
@@ -171,11 +166,11 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch asks for the samples of the scrapes that a part shows.
+// fetch asks for the samples of the scrapes that a part shows. Those that failed have the time that they took.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {
-		if m.up {
+		if m.of != 0 {
 			if first == 0 {
 				first = m.of
 			}
@@ -183,29 +178,11 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		}
 	}
 	if last == 0 {
-		return nil, nil // there was no answer to any scrape
+		return nil, nil // nothing was scraped
 	}
 	return c.source.samples(ctx, time.UnixMilli(last), time.Duration(last-first+1)*time.Millisecond,
 		archive.Equal("job", c.target.key.job), archive.Equal("instance", c.target.key.instance),
-		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern))
-}
-
-// durations are how long the scrapes took that a part shows, those that failed included.
-func (c *copier) durations(ctx context.Context, part []moment) (map[int64]float64, error) {
-	shown := slices.DeleteFunc(slices.Clone(part), func(m moment) bool { return m.of == 0 })
-	if len(shown) == 0 {
-		return nil, nil
-	}
-	first, last := shown[0].of, shown[len(shown)-1].of
-	matrix, err := c.source.samples(ctx, time.UnixMilli(last), time.Duration(last-first+1)*time.Millisecond,
-		archive.Equal("job", c.target.key.job), archive.Equal("instance", c.target.key.instance), archive.Equal(model.MetricNameLabel, scrapeDuration))
-	took := map[int64]float64{}
-	for _, s := range matrix {
-		for _, p := range s.Values {
-			took[int64(p.Timestamp)] = float64(p.Value)
-		}
-	}
-	return took, err
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern+"|"+scrapeDuration))
 }
 
 // scrapeDuration is the metric that a Prometheus keeps of each scrape besides up.
@@ -231,6 +208,14 @@ func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, 
 
 // each adds the samples of every series of a part.
 func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) bool, round int, add func(labels.Labels, []point) error) error {
+	seconds := map[int64]float64{} // of the scrapes, by their time there
+	for _, s := range matrix {
+		if s.Metric[model.MetricNameLabel] == scrapeDuration {
+			for _, p := range s.Values {
+				seconds[int64(p.Timestamp)] = float64(p.Value)
+			}
+		}
+	}
 	var ups, took []point
 	for _, m := range part {
 		v := 0.0
@@ -238,7 +223,7 @@ func (c *copier) each(part []moment, matrix model.Matrix, dropped func(string) b
 			v = 1
 		}
 		ups = append(ups, point{m.at, v})
-		if v, known := c.took[m.of]; known {
+		if v, known := seconds[m.of]; known {
 			took = append(took, point{m.at, v})
 		} else { // a lost scrape has not failed fast
 			took = append(took, point{m.at, math.Float64frombits(value.StaleNaN)})

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
 // Range evaluates PromQL in which jobs have our names over the cluster's series, at start, start+step, ... end. Jobs of
@@ -157,18 +157,19 @@ func (s *Source) theirJob(ours *labels.Matcher) *labels.Matcher {
 			names = append(names, regexp.QuoteMeta(theirs))
 		}
 	}
-	for _, kind := range append(control.Kinds(), "loadgen") { // of a control plane of ours: other kinds have their own names
-		if _, usual := KubePrometheusStack()[kind]; !usual && len(names) > 0 && ours.Matches(kind) {
-			names = append(names, regexp.QuoteMeta(kind))
-		}
-	}
+	usual := KubePrometheusStack()
 	if len(names) == 0 {
-		for component := range KubePrometheusStack() {
+		for component := range usual {
 			if ours.Matches(component) {
 				return labels.MustNewMatcher(labels.MatchNotRegexp, model.JobLabel, ".*")
 			}
 		}
 		return ours
+	}
+	for _, job := range record.Jobs() { // the others keep their names, as at an observer of ours
+		if _, theirs := usual[job]; !theirs && ours.Matches(job) {
+			names = append(names, regexp.QuoteMeta(job))
+		}
 	}
 	slices.Sort(names)
 	return labels.MustNewMatcher(labels.MatchRegexp, model.JobLabel, strings.Join(names, "|"))

@@ -1,0 +1,91 @@
+package ab
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+func TestSideIsABinary(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "controlplane")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, read)
+	if err != nil || s.ControlPlane != binary {
+		t.Errorf("the side runs %q: %v", s.ControlPlane, err)
+	}
+}
+
+// Two binaries, files or variants for one side contradict each other.
+func TestSideOfTwoKinds(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("etcd: {members: 3}\n"), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	for _, specs := range [][]string{
+		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
+	} {
+		_, err := NewSide(t.Context(), "--b", specs, nil, read)
+		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", specs, err)
+		}
+	}
+}
+
+// A variant of no name, as of a variable that is not set, is not the scenario as it is.
+func TestSideIsAVariant(t *testing.T) {
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, read); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A config file is the plane on which settings hold, and its texts keep their spaces.
+func TestSideIsAConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plane.yaml")
+	if err := os.WriteFile(file, []byte("# a plane\netcd:\n  members: 3\n  flags: {name: \"two  spaces\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read)
+	want := []string{`controlPlane={"etcd":{"flags":{"name":"two  spaces"},"members":3}}`, "controlPlane.etcd.members=1"}
+	if err != nil || !slices.Equal(s.Set, want) {
+		t.Errorf("%q, want %q: %v", s.Set, want, err)
+	}
+}
+
+// A program that lost its mode on the way is no config file, and what is wrong with one is said in a line.
+func TestSideIsWhatItSeems(t *testing.T) {
+	dir := t.TempDir()
+	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+	for text, want := range map[string]string{
+		"\x7fELF\x02\x01":                          "it is no program that can be started",
+		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
+		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
+		"- a list\n":                               "no settings of a control plane",
+		"plain text":                               "no settings of a control plane",
+		"etcd: {flags: {1: x}}\n":                  "the name of a setting is no text (write it in quotes)",
+		"etcd: [\n":                                "did not find",
+	} {
+		file := filepath.Join(dir, "plane")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewSide(t.Context(), "--b", []string{file}, nil, read)
+		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
