@@ -70,8 +70,10 @@ type signal struct {
 	Hold int
 	// Delay is how long a cause must last before this signal may follow from it.
 	Delay time.Duration
-	// Symptom: users notice it, so a cause must explain it.
+	// Symptom: a cause must explain it.
 	Symptom bool
+	// Inner: it is a symptom between components, which clients need not notice. By such ones no limit is a cause.
+	Inner bool
 }
 
 func (c catalogue) signal(name string) *signal {

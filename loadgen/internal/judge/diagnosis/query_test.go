@@ -97,6 +97,19 @@ eval range from 95s to 115s step 5s `+s.query(window)+`
 `)
 }
 
+// The last requests of a burst waited long, but none waits behind them.
+func TestRequestsThatWaitForALimit(t *testing.T) {
+	s := known.signal("client-limit")
+	evaluate(t, `
+load 5s
+  rest_client_rate_limiter_duration_seconds_sum{job="kube-controller-manager"} 10x9 110 210 310 311 312 313
+  rest_client_rate_limiter_duration_seconds_count{job="kube-controller-manager"} 10x9 110 210 310 311 312 313
+
+eval range from 55s to 70s step 5s `+s.query(window)+`
+  {job="kube-controller-manager"} 1 1 1 0
+`)
+}
+
 // An API server that never told etcd's size is not cut off from it.
 func TestEtcdUnseen(t *testing.T) {
 	s := known.signal("etcd-unseen")

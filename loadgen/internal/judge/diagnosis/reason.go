@@ -73,7 +73,7 @@ type firing struct {
 	last       time.Time // of the evidence
 	ended      time.Time // zero: it goes on
 	explains   map[string][]string
-	harms      bool // a symptom follows from it
+	harms      bool // a symptom that clients notice follows from it
 }
 
 // reasoning separates causes from consequences among the episodes of one time.
@@ -429,7 +429,7 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		if f := &causes[i]; f.mechanism.Load == limits && r.follows([]episode{e}, *f) {
-			explained, f.harms = true, true
+			explained, f.harms = true, f.harms || !e.signal.Inner
 			f.explain(e.signal.What, []string{e.component})
 		}
 	}
