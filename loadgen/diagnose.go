@@ -45,16 +45,13 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if rec.Archive == nil {
 		return d, fmt.Errorf("%s: %w", dir, rec.ArchiveDamage())
 	}
-	damaged := func(err error) error {
-		return fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.TSDBDir, Err: err})
-	}
 	first, _, err := rec.Archive.Bounds(ctx)
 	if err != nil {
-		return d, damaged(err)
+		return d, rec.Unreadable(err)
 	}
 	from, to, err := rec.Archive.Scraped(ctx)
 	if err != nil {
-		return d, damaged(err)
+		return d, rec.Unreadable(err)
 	}
 	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
 	for _, s := range o.spans(&options) {
@@ -72,8 +69,8 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 		return d, err
 	}
 	d, err = diagnosis.OfArchive(ctx, rec.Archive, options)
-	if broken, ok := errors.AsType[promql.ErrStorage](err); ok {
-		return d, damaged(broken.Err)
+	if _, ok := errors.AsType[promql.ErrStorage](err); ok {
+		return d, rec.Unreadable(err)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", dir, err)

@@ -28,7 +28,7 @@ type Capacity struct {
 	Started   time.Time `json:"started"`
 	Ended     time.Time `json:"ended,omitzero"`      // zero: it did not come to its end
 	Overrides []string  `json:"overrides,omitempty"` // values of --set
-	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on: a trial that one of them ends is bad
+	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on, and a digest of --abort-rules: a trial that one of them ends is bad
 	InTurns   bool      `json:"inTurns,omitempty"`   // it was beside another search, a trial of each in turns
 	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
 	Host      Host      `json:"host,omitzero"`

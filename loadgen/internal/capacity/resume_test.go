@@ -58,6 +58,41 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// Trials that other conditions could have ended are not taken for one's own, whether the flag or the file of rules has changed.
+func TestOtherConditionsThatEndTrials(t *testing.T) {
+	s := newSession(t, &plane{capacity: 700, spread: 0.03})
+	s.o.Fuse = run.Fuse{AbortOn: []string{"errors=50%", "alert=Own"}, Rules: filepath.Join(t.TempDir(), "rules.yaml")}
+	write := func(rules string) {
+		if err := os.WriteFile(s.o.Fuse.Rules, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := "groups: [{name: own, rules: [{alert: Own, expr: up == 0}]}]"
+	write(own)
+	_, dir, err := s.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := again(s, dir)
+	if _, _, err := next.run(t.Context()); err != nil {
+		t.Errorf("resumed with the same conditions: %v", err)
+	}
+	other := searched(t, plane{capacity: 700, spread: 0.03})
+	if got, err := Compare([2]string{dir, other}); err != nil || len(got.Differences) != 1 || !strings.HasPrefix(got.Differences[0].A, "errors=50%, alert=Own, rules ") || got.Differences[0].B != "none" {
+		t.Errorf("compared with a search without conditions: %+v, %v", got.Differences, err)
+	}
+	refused := func(name string) {
+		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") {
+			t.Errorf("resumed with other %s: %v", name, err)
+		}
+	}
+	write(own + " # edited")
+	refused("rules")
+	write(own)
+	next.o.Fuse.AbortOn = nil
+	refused("flags")
+}
+
 // A search whose trials are used up says how to go on, and does.
 func TestResumeWithMoreTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})

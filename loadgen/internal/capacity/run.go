@@ -155,9 +155,12 @@ func (s *session) plan() (err error) {
 	}
 	s.c = result.Capacity{
 		Schema: result.CapacitySchema, Scenario: sc.Name, Field: k.Field, Unit: string(k.Unit()), From: k.From.Value, To: k.To.Value, Width: s.o.Width,
-		Started: time.Now().UTC(), Overrides: s.o.Overrides, AbortOn: s.o.Fuse.AbortOn, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
+		Started: time.Now().UTC(), Overrides: s.o.Overrides, Trials: []result.Trial{}, GaveWay: []result.GaveWay{},
 	}
 	if err := s.digests(*sc); err != nil {
+		return err
+	}
+	if s.c.AbortOn, err = s.o.Fuse.Conditions(); err != nil {
 		return err
 	}
 	search := Default(s.value(k.From.Value), s.value(k.To.Value))
@@ -235,7 +238,7 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: %s", s.dir.Path, why)
 	}
 	if !slices.Equal(before.AbortOn, s.c.AbortOn) {
-		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
+		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
 		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; put it back, or search anew)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))

@@ -3,7 +3,6 @@ package recordings
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -148,7 +147,7 @@ func (r *Run) readError(err error) error {
 	if errors.Is(err, io.ErrClosedPipe) || isWriteError(err) {
 		return exitcode.EnvironmentError(err)
 	}
-	return fmt.Errorf("%s: %w", r.Dir, &result.Damaged{File: result.TSDBDir, Err: err})
+	return r.rec.Unreadable(err)
 }
 
 func isWriteError(err error) bool {

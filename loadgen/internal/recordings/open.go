@@ -58,7 +58,7 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 	}
 	r = &Run{Dir: dir, Interval: usualInterval, rec: rec}
 	if r.Start, r.End, err = rec.Archive.Bounds(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.TSDBDir, Err: err})
+		return nil, rec.Unreadable(err)
 	}
 	if rec.Scenario != nil && rec.Scenario.Record.Interval > 0 {
 		r.Interval = rec.Scenario.Record.Interval.D()

@@ -3,7 +3,6 @@ package recordings
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
-	"github.com/stormglass/stormglass/loadgen/result"
 )
 
 // maxSteps of a range query, as in Prometheus.
@@ -77,12 +75,11 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 
 // queryError tells an archive that cannot be read from a query that cannot be evaluated.
 func (r *Run) queryError(err error) error {
-	var broken promql.ErrStorage
-	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	if err == nil || errors.Is(err, context.Canceled) {
 		return err
-	case errors.As(err, &broken):
-		return fmt.Errorf("%s: %w", r.Dir, &result.Damaged{File: result.TSDBDir, Err: broken.Err})
+	}
+	if _, ok := errors.AsType[promql.ErrStorage](err); ok {
+		return r.rec.Unreadable(err)
 	}
 	return exitcode.Usagef("%s", oneLine(err))
 }

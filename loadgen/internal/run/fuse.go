@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,6 +38,27 @@ type Fuse struct {
 	CleanupImage string
 }
 
+// rules is the content of Rules.
+func (f Fuse) rules() ([]byte, error) {
+	text, err := userfile.Read(f.Rules, userfile.Text)
+	if err != nil {
+		return nil, exitcode.Usagef("--abort-rules %s: %w", f.Rules, userfile.Cause(err))
+	}
+	return text, nil
+}
+
+// Conditions are AbortOn and, where there are Rules, a digest of their content.
+func (f Fuse) Conditions() ([]string, error) {
+	if f.Rules == "" {
+		return f.AbortOn, nil
+	}
+	text, err := f.rules()
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(f.AbortOn), fmt.Sprintf("rules %.6x", sha256.Sum256(text))), nil
+}
+
 // usualFuse are the conditions of a run on a user's cluster.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
@@ -52,9 +74,9 @@ func (o Options) aborts() (*aborts, error) {
 		if o.Prometheus != nil {
 			return nil, exitcode.Usagef("--abort-rules: with --prometheus alerts are those of that Prometheus, by its own rules (leave out one of them)")
 		}
-		text, err := userfile.Read(f.Rules, userfile.Text)
+		text, err := f.rules()
 		if err != nil {
-			return nil, exitcode.Usagef("--abort-rules %s: %w", f.Rules, userfile.Cause(err))
+			return nil, err
 		}
 		if options.Rules, err = alerting.Parse(f.Rules, text); err != nil {
 			return nil, exitcode.UsageError(err)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
+
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/audit"
@@ -161,6 +163,14 @@ func (rec *Recorded) ArchiveDamage() error {
 		}
 	}
 	return errors.Join(rec.Damage...)
+}
+
+// Unreadable is an error of reading the archive after all, as its damage.
+func (rec *Recorded) Unreadable(err error) error {
+	if broken, ok := errors.AsType[promql.ErrStorage](err); ok {
+		err = broken.Err
+	}
+	return fmt.Errorf("%s: %w", rec.Dir, &result.Damaged{File: result.TSDBDir, Err: err})
 }
 
 // Requests are the results of all requests of a phase, measured changes included.
