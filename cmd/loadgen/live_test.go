@@ -88,7 +88,9 @@ func TestRunInABrowser(t *testing.T) {
 			select {
 			case <-tick.C:
 			case <-late:
-				t.Fatalf("%s: %+v", what, now)
+				_ = p.cmd.Process.Signal(os.Interrupt) // an error means that it has ended
+				p.wait()
+				t.Fatalf("%s: %+v\n%s", what, now, strings.Join(p.said, "\n"))
 			}
 		}
 	}
