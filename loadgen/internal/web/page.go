@@ -27,11 +27,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The page is made in the generator's process: not more often than this, and so seldom that its making takes at most one
-// part in leastRest of the time.
+// The page is made in the generator's process: not more often than pageEvery, and so seldom that its making takes at most one
+// part in leastRest of the time. A busy machine makes that long, so it rests for mostRest at most.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
+	mostRest  = 15 * time.Second
 )
 
 // pages keeps the page that was made last.
@@ -66,7 +67,7 @@ func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err
 		}
 		now := time.Now()
 		p.mu.Lock()
-		p.text, p.version, p.fresh = made, p.version+1, now.Add(max(pageEvery, leastRest*now.Sub(began)))
+		p.text, p.version, p.fresh = made, p.version+1, now.Add(min(max(pageEvery, leastRest*now.Sub(began)), mostRest))
 		p.mu.Unlock()
 	}
 	return p.text, p.version, nil
