@@ -11,13 +11,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// readEmpty reads a scenario that says nothing.
+func readEmpty([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
+
 func TestSideIsABinary(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	if err := os.WriteFile(binary, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, read)
+	s, err := NewSide(t.Context(), "--b", []string{binary}, nil, readEmpty)
 	if err != nil || s.ControlPlane != binary {
 		t.Errorf("the side runs %q: %v", s.ControlPlane, err)
 	}
@@ -33,11 +35,10 @@ func TestSideOfTwoKinds(t *testing.T) {
 		}
 		return path
 	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
 	for _, specs := range [][]string{
 		{file("one", 0o700), file("two", 0o700)}, {file("one.yaml", 0o600), file("two.yaml", 0o600)}, {"variant=a", "variant=b"},
 	} {
-		_, err := NewSide(t.Context(), "--b", specs, nil, read)
+		_, err := NewSide(t.Context(), "--b", specs, nil, readEmpty)
 		if want := filepath.Base(specs[0]) + " was given too"; exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", specs, err)
 		}
@@ -46,8 +47,7 @@ func TestSideOfTwoKinds(t *testing.T) {
 
 // A variant of no name, as of a variable that is not set, is not the scenario as it is.
 func TestSideIsAVariant(t *testing.T) {
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, read); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
+	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, readEmpty); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
 		t.Errorf("%v", err)
 	}
 }
@@ -58,8 +58,7 @@ func TestSideIsAConfig(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# a plane\netcd:\n  members: 3\n  flags: {name: \"two  spaces\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
-	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, read)
+	s, err := NewSide(t.Context(), "--b", []string{file}, []string{"controlPlane.etcd.members=1"}, readEmpty)
 	want := []string{`controlPlane={"etcd":{"flags":{"name":"two  spaces"},"members":3}}`, "controlPlane.etcd.members=1"}
 	if err != nil || !slices.Equal(s.Set, want) {
 		t.Errorf("%q, want %q: %v", s.Set, want, err)
@@ -69,7 +68,6 @@ func TestSideIsAConfig(t *testing.T) {
 // A program that lost its mode on the way is no config file, and what is wrong with one is said in a line.
 func TestSideIsWhatItSeems(t *testing.T) {
 	dir := t.TempDir()
-	read := func([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
 	for text, want := range map[string]string{
 		"\x7fELF\x02\x01":                          "it is no program that can be started",
 		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
@@ -83,7 +81,7 @@ func TestSideIsWhatItSeems(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := NewSide(t.Context(), "--b", []string{file}, nil, read)
+		_, err := NewSide(t.Context(), "--b", []string{file}, nil, readEmpty)
 		if exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}

@@ -82,7 +82,7 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 		t.Errorf("compared with a search without conditions: %+v, %v", got.Differences, err)
 	}
 	refused := func(name string) {
-		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") {
+		if _, _, err := next.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "errors=50% alert=Own rules ") || !strings.Contains(err.Error(), "(give the same --abort-on and --abort-rules)") {
 			t.Errorf("resumed with other %s: %v", name, err)
 		}
 	}
