@@ -121,6 +121,8 @@ type Event struct {
 	Handover bool `json:"handover,omitempty"`
 	// Version is that of the component that was started, as in Component.
 	Version string `json:"version,omitempty"`
+	// PID of the process that was started; 0: none was.
+	PID int `json:"pid,omitempty"`
 	// Component it is about, by name; empty for faults of several.
 	Component string `json:"component,omitempty"`
 	// Detail is for a person.

@@ -47,10 +47,16 @@ type Machine struct {
 	BusySeconds  float64 `json:"busySeconds"`  // of all processors, for any process
 	OwnSeconds   float64 `json:"ownSeconds"`   // of these for the generator and what it started
 	StealSeconds float64 `json:"stealSeconds"` // taken by the hypervisor
-	// CPUWaitSeconds, IOWaitSeconds: some process waited, as the kernel's pressure stall
-	// information has it
-	CPUWaitSeconds *float64 `json:"cpuWaitSeconds,omitempty"`
-	IOWaitSeconds  *float64 `json:"ioWaitSeconds,omitempty"`
+	// Processors: of the machine; absent: not recorded
+	Processors int `json:"processors,omitempty"`
+	// CPUWaitSeconds, MemoryWaitSeconds, IOWaitSeconds: some process waited, as the kernel's
+	// pressure stall information has it
+	CPUWaitSeconds    *float64 `json:"cpuWaitSeconds,omitempty"`
+	MemoryWaitSeconds *float64 `json:"memoryWaitSeconds,omitempty"`
+	IOWaitSeconds     *float64 `json:"ioWaitSeconds,omitempty"`
+	// ClientRequests: that the API servers answered to clients other than the run and the
+	// plane's components; judging fills it in from the archive; absent: not known
+	ClientRequests *float64 `json:"clientRequests,omitempty"`
 }
 
 // Seconds is the length of the phase.

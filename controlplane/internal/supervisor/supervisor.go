@@ -179,7 +179,7 @@ func (s *Supervisor) replace(c *component, i *instance) {
 	s.mu.Unlock()
 	s.plane.Progress("%-26s started again, pid %d", c.process.Name, i.child.PID)
 	s.plane.Events.Append(control.Event{
-		Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID),
+		Time: i.child.Started, Kind: control.EventStart, Component: c.process.Name, Detail: fmt.Sprintf("pid %d", i.child.PID), PID: i.child.PID,
 		Version: c.process.Release.VersionOf(c.process.Kind),
 	})
 	go s.watch(c, i)

@@ -16,8 +16,9 @@ func MeasureMachine() (end func() *result.Machine) {
 type machine struct {
 	busy, own, steal float64
 	processors       int
-	cpuWait, ioWait  *float64 // nil: not known
-	ok               bool
+	// cpuWait, memoryWait, ioWait: some process waited, as the kernel's pressure stall information has it; nil: not known.
+	cpuWait, memoryWait, ioWait *float64
+	ok                          bool
 }
 
 // since is what the machine did between an earlier reading and this one; nil: not known.
@@ -32,33 +33,46 @@ func (m machine) since(before machine) *result.Machine {
 		return new(max(0, *now-*then))
 	}
 	return &result.Machine{
+		Processors: m.processors,
 		// The kernel's counters may step back, and processes that nobody waited for are lost.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
-		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
+		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
 }
 
-// machineCollector exports what the machine of the generator does: the time of its processors, that of the generator
-// and of all that it started, and what the hypervisor took. A container may use fewer processors than the machine has.
-type machineCollector struct{ busy, own, steal, processors *prometheus.Desc }
+// machineCollector exports what the machine of the generator does: the time of its processors, the time of the generator
+// and of all that it started, what the hypervisor took, and for how long processes waited. A container may use fewer
+// processors than the machine has.
+type machineCollector struct {
+	counters   []machineCounter
+	processors *prometheus.Desc
+}
+
+// machineCounter is one metric of the machine, in seconds; nil: the kernel does not tell.
+type machineCounter struct {
+	desc *prometheus.Desc
+	read func(machine) *float64
+}
 
 func newMachineCollector() machineCollector {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("stormglass_machine_"+name+"_seconds_total", help, nil, nil)
+	c := machineCollector{processors: prometheus.NewDesc("stormglass_machine_processors", "Processors of the load generator's machine.", nil, nil)}
+	add := func(name, help string, read func(machine) *float64) {
+		desc := prometheus.NewDesc("stormglass_machine_"+name+"_seconds_total", help, nil, nil)
+		c.counters = append(c.counters, machineCounter{desc, read})
 	}
-	return machineCollector{
-		busy:  desc("busy", "Processor seconds that were used on the load generator's machine."),
-		own:   desc("own", "Processor seconds that the load generator and all that it started used."),
-		steal: desc("steal", "Processor seconds that the hypervisor gave to others."),
-
-		processors: prometheus.NewDesc("stormglass_machine_processors", "Processors of the load generator's machine.", nil, nil),
-	}
+	add("busy", "Processor seconds that were used on the load generator's machine.", func(m machine) *float64 { return &m.busy })
+	add("own", "Processor seconds that the load generator and all that it started used.", func(m machine) *float64 { return &m.own })
+	add("steal", "Processor seconds that the hypervisor gave to others.", func(m machine) *float64 { return &m.steal })
+	add("cpu_wait", "Seconds in which some process of the machine waited for a processor (pressure stall information).", func(m machine) *float64 { return m.cpuWait })
+	add("memory_wait", "Seconds in which some process of the machine waited for memory (pressure stall information).", func(m machine) *float64 { return m.memoryWait })
+	add("io_wait", "Seconds in which some process of the machine waited for a disk (pressure stall information).", func(m machine) *float64 { return m.ioWait })
+	return c
 }
 
 func (c machineCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- c.busy
-	descs <- c.own
-	descs <- c.steal
+	for _, one := range c.counters {
+		descs <- one.desc
+	}
 	descs <- c.processors
 }
 
@@ -67,8 +81,10 @@ func (c machineCollector) Collect(metrics chan<- prometheus.Metric) {
 	if !now.ok {
 		return
 	}
-	for desc, v := range map[*prometheus.Desc]float64{c.busy: now.busy, c.own: now.own, c.steal: now.steal} {
-		metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, v)
+	for _, one := range c.counters {
+		if v := one.read(now); v != nil {
+			metrics <- prometheus.MustNewConstMetric(one.desc, prometheus.CounterValue, *v)
+		}
 	}
 	metrics <- prometheus.MustNewConstMetric(c.processors, prometheus.GaugeValue, float64(now.processors))
 }

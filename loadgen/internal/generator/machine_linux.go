@@ -29,7 +29,7 @@ func readMachine() (m machine) {
 	if m.own, err = ownSeconds(); err != nil {
 		return m
 	}
-	m.cpuWait, m.ioWait = stalled(fs, "cpu"), stalled(fs, "io")
+	m.cpuWait, m.memoryWait, m.ioWait = stalled(fs, "cpu"), stalled(fs, "memory"), stalled(fs, "io")
 	m.ok = true
 	return m
 }

@@ -22,7 +22,7 @@ func (r *run) execute(parent, watched context.Context) {
 	defer cancel(nil)
 	beside, stop := r.patient()
 	var helpers errgroup.Group
-	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore, moves: followMoves(r.target.Versions)}
+	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore, moves: followMoves(r.target.Versions), restarted: r.delays.Restarted}
 	for _, e := range r.target.leadersBefore {
 		events.recordEvent(e)
 	}

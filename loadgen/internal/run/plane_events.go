@@ -30,6 +30,7 @@ type follower struct {
 	told       map[string]bool // faults by ID and kind of event
 	lost       []string        // faults that were not in force all of their time
 	moves      moves
+	restarted  func(instance string, pid int) // nil: not asked for
 }
 
 // follow follows the plane until ctx ends. An error would be a gap in the timeline, so
@@ -104,6 +105,9 @@ func (f *follower) next(ctx context.Context) error {
 func (f *follower) recordEvent(e control.Event) {
 	if e.Kind == control.EventStart {
 		f.moves.started(e.Component, e.Version)
+		if f.restarted != nil && e.PID != 0 {
+			f.restarted(e.Component, e.PID)
+		}
 	}
 	f.record(result.Event{Time: e.Time, Kind: result.EventKind(e.Kind), Name: e.Component, Detail: e.Detail, Expected: e.Expected, Handover: e.Handover})
 }

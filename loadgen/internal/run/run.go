@@ -63,6 +63,7 @@ type run struct {
 	samples   *samples.Recorder
 	self      *generator.SelfMeter
 	counted   *generator.Instructions
+	delays    *generator.RunDelay
 	workload  *workload.Workload
 	objects   *objects.Objects
 	follow    *follow.Follower // nil without conditions and transitions over objects
@@ -249,6 +250,9 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 		return exitcode.EnvironmentError(err)
 	}
 	started.add(r.counted.Close)
+	if r.delays, err = generator.MeasureRunDelay(registry, append(slices.Clone(t.Processes), generator.Self())); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
 	r.workload, err = workload.New(t.Load, workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
 		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),

@@ -1,0 +1,87 @@
+package generator
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// fakeThread writes what the kernel says of one thread: time on a processor, time on a run queue, time slices.
+func fakeThread(t *testing.T, proc string, pid, thread int, waited uint64) {
+	t.Helper()
+	dir := filepath.Join(proc, fmt.Sprint(pid), "task", fmt.Sprint(thread))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "schedstat"), fmt.Appendf(nil, "5000000000 %d 17\n", waited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// delays are the values of the metric by instance.
+func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "component_instance" {
+					values[l.GetValue()] = m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return values
+}
+
+// The threads of a process add up; what ended threads waited stays; a process that is gone has no value, and one that
+// was started again goes on from where it was.
+func TestRunDelayNeverStepsBack(t *testing.T) {
+	proc, registry := t.TempDir(), prometheus.NewRegistry()
+	fakeThread(t, proc, 10, 10, 1e9)
+	fakeThread(t, proc, 10, 11, 2e9)
+	d, err := measureRunDelay(proc, registry, []Process{{"etcd", "etcd-0", 10}, {"kube-scheduler", "kube-scheduler-0", 99}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, want map[string]float64) {
+		t.Helper()
+		if got := delays(t, registry); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	check("two threads", map[string]float64{"etcd-0": 3})
+	fakeThread(t, proc, 10, 10, 15e8)
+	if err := os.RemoveAll(filepath.Join(proc, "10", "task", "11")); err != nil {
+		t.Fatal(err)
+	}
+	check("one has ended", map[string]float64{"etcd-0": 3.5})
+	fakeThread(t, proc, 10, 11, 1e8)
+	check("another has its number", map[string]float64{"etcd-0": 3.6})
+	if err := os.RemoveAll(filepath.Join(proc, "10")); err != nil {
+		t.Fatal(err)
+	}
+	check("the process is gone", map[string]float64{})
+	fakeThread(t, proc, 20, 20, 4e8)
+	d.Restarted("etcd-0", 20)
+	check("it was started again", map[string]float64{"etcd-0": 4})
+}
+
+// This process has threads, whose run delay the kernel tells.
+func TestRunDelayOfThisProcess(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	if _, err := MeasureRunDelay(registry, []Process{Self()}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(filepath.Join(procDir, "self", "schedstat"))
+	if _, told := delays(t, registry)["loadgen"]; told != (err == nil) {
+		t.Errorf("told: %v, /proc/self/schedstat: %v", told, err)
+	}
+}
