@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/record/promimport"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
@@ -54,6 +55,10 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 		return d, rec.Unreadable(err)
 	}
 	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
+	var judged result.Result // unjudged, as a run that goes on, it has no failed gates
+	if result.ReadJSON(dir, result.ResultFile, &judged) == nil && o.Under == "" {
+		options.Failed = judge.FailedGates(judged)
+	}
 	for _, s := range o.spans(&options) {
 		if s.text == "" {
 			continue

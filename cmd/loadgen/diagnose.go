@@ -23,9 +23,10 @@ func newDiagnose() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diagnose DIR | --live | --prometheus URL",
 		Short: "Name the cause of what went wrong, from metrics alone",
-		Long: `Compare each signal of a control plane with itself in a calm time, and name the
-mechanism that explains what moved: a disk whose fsync is slow, a webhook, a link, a
-process that was killed or hangs, a client's limit. The timeline of faults is not read.
+		Long: `Find what clients and users of a cluster noticed, compared with a calm time and with
+objectives, and name the mechanism that explains it: a disk whose fsync is slow, a webhook,
+a link, a process that was killed or hangs, a client's limit. The timeline of faults is not
+read. A failed gate of a judged run counts as a symptom.
 
 Of a run the calm time is the first quarter, at most a minute, unless --calm says
 otherwise: FROM,TO as durations since the first scrape (0s,30s), times of day
@@ -36,8 +37,8 @@ and --calm say otherwise. With --live the present is diagnosed again and again, 
 printed whenever the answer changes, until Ctrl-C: of the plane that 'loadgen observe'
 observes, or of a --prometheus; 'loadgen run --observe' is one too.
 
-It exits with 0 where all is healthy, with 1 where a cause is named, and with 3 where
-there are symptoms without a cause, or too little data.`,
+It exits with 0 if the cluster is healthy, with 1 if a cause is named, and with 3 if a
+symptom has no known cause or too little was recorded to tell.`,
 		Example: `  loadgen diagnose runs/20261121-101500-slow-fsync
   loadgen diagnose runs/20261121-101500-slow-fsync --calm steady --under slow
   loadgen diagnose --prometheus http://127.0.0.1:9090 --under 2026-11-21T14:00:00Z,2026-11-21T14:05:00Z
@@ -123,7 +124,7 @@ func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o lo
 const leastStep, mostStep = 100 * time.Millisecond, time.Hour
 
 // exitOf is the exit code of each answer.
-var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData}
+var exitOf = map[string]int{result.Healthy: loadgen.ExitPass, result.Diagnosed: loadgen.ExitFail, result.Unknown: loadgen.ExitNoData, result.CannotTell: loadgen.ExitNoData}
 
 func writeDiagnosis(w io.Writer, d result.Diagnosis) error {
 	return loadgen.WriteDiagnosisText(w, d, textOptions(w, ""))

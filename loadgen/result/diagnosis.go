@@ -11,28 +11,51 @@ const DiagnosisSchema = "stormglass.diagnosis/v1"
 
 // The answers of a diagnosis.
 const (
-	Healthy   = "healthy"   // no cause, no symptom
-	Diagnosed = "diagnosed" // the causes are named
-	Unknown   = "unknown"   // symptoms without a cause
+	Healthy    = "healthy"     // no symptom, compared with a calm time, from all signals
+	Diagnosed  = "diagnosed"   // the causes are named
+	Unknown    = "unknown"     // symptoms without a known cause
+	CannotTell = "cannot tell" // no symptom was seen, and Doubts says what was not
 )
 
 // Diagnosis names the causes of what went wrong between two times, from metrics alone.
 type Diagnosis struct {
-	Schema string  `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span    `json:"calm"`   // what is compared with
-	Under  Span    `json:"under"`  // what is diagnosed
-	Answer string  `json:"answer"` // "healthy", "diagnosed" or "unknown"
-	Causes []Cause `json:"causes"` // by the time of their beginning
+	Schema string `json:"schema"` // stormglass.diagnosis/v1
+	Calm   Span   `json:"calm"`   // what is compared with
+	Under  Span   `json:"under"`  // what is diagnosed
+	Answer string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
+	// Doubts: why a healthy cluster could not be told from one in trouble, a line each
+	Doubts []string `json:"doubts,omitempty"`
+	Causes []Cause  `json:"causes"` // by the time of their beginning
 	// Limits that were reached as the load grew: no causes
 	Limits []Cause `json:"limits,omitempty"`
-	// Symptoms that no cause explains
+	// Symptoms without a known cause; a failed gate is one
 	Symptoms []Evidence `json:"symptoms"`
+	// Machine that the generator runs on; nil: not recorded
+	Machine *MachineUse `json:"machine,omitempty"`
 	// Standing: signs of a cause that the calm time has too: they began before it, or are always so
 	Standing []Evidence `json:"standing,omitempty"`
 	// Nearest causes, two of them, where the answer is "unknown"
 	Nearest []Cause `json:"nearest,omitempty"`
 	// Lacked: signals that had no data, by name
 	Lacked []string `json:"lacked,omitempty"`
+}
+
+// MachineUse compares what other programs took of the generator's machine in the diagnosed time with the calm time.
+type MachineUse struct {
+	Processors float64 `json:"processors"`
+	// Others: processors that other programs used, without the clients of the API server among them
+	Others Compared `json:"others"`
+	// Steal: processors that the hypervisor gave to other machines
+	Steal Compared `json:"steal"`
+	// MemoryWait and DiskWait: share of the time in which some process waited for memory or for a disk
+	MemoryWait *Compared `json:"memoryWait,omitempty"`
+	DiskWait   *Compared `json:"diskWait,omitempty"`
+}
+
+// Compared is the mean of a figure in the calm time and in the diagnosed one.
+type Compared struct {
+	Calm  *float64 `json:"calm"` // null: not recorded then
+	Under float64  `json:"under"`
 }
 
 // Span is a stretch of time.

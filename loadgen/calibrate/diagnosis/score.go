@@ -360,7 +360,7 @@ func said(t trial) string {
 		all = append(all, c.Kind+": "+c.Sentence)
 	}
 	for _, e := range t.said.Symptoms {
-		all = append(all, fmt.Sprintf("unexplained %s of %s", e.What, e.Component))
+		all = append(all, fmt.Sprintf("symptom without a known cause: %s of %s", e.What, e.Component))
 	}
 	if len(all) == 0 {
 		return t.said.Answer

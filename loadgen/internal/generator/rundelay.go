@@ -1,10 +1,10 @@
 package generator
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,11 +16,12 @@ const procDir = "/proc"
 // Self is the load generator's own process.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports for how long the threads of processes were runnable and waited for a processor: what a busy machine
-// takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is exported. It is safe for concurrent use.
+// RunDelay exports for how long the threads of processes were runnable and waited for a processor, and how often they were
+// given one: what a busy machine takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is
+// exported. It is safe for concurrent use.
 type RunDelay struct {
-	proc  string
-	total *prometheus.Desc
+	proc          string
+	total, slices *prometheus.Desc
 
 	mu        sync.Mutex
 	processes []*delayed
@@ -29,8 +30,22 @@ type RunDelay struct {
 // delayed is what the threads of one process have waited so far, those that have ended too.
 type delayed struct {
 	Process
-	threads     map[string]uint64 // nanoseconds at the last look, by thread
-	nanoseconds uint64
+	threads map[string]schedstat // at the last look, by thread
+	sum     schedstat
+}
+
+// schedstat is what the kernel tells of a thread (Documentation/scheduler/sched-stats.rst).
+type schedstat struct {
+	waited uint64 // nanoseconds on a run queue
+	slices uint64 // times that it was given a processor
+}
+
+// since returns what was added after an earlier look; the thread may be another one with the number of one that has ended.
+func (s schedstat) since(before schedstat) schedstat {
+	if s.waited < before.waited || s.slices < before.slices {
+		return s
+	}
+	return schedstat{s.waited - before.waited, s.slices - before.slices}
 }
 
 // MeasureRunDelay exports the run delay of processes.
@@ -39,10 +54,15 @@ func MeasureRunDelay(registry prometheus.Registerer, processes []Process) (*RunD
 }
 
 func measureRunDelay(proc string, registry prometheus.Registerer, processes []Process) (*RunDelay, error) {
-	d := &RunDelay{proc: proc, total: prometheus.NewDesc("stormglass_process_run_delay_seconds_total",
-		"Seconds that threads of a process were runnable and waited for a processor.", []string{"component", "component_instance"}, nil)}
+	labels := []string{"component", "component_instance"}
+	d := &RunDelay{
+		proc: proc,
+		total: prometheus.NewDesc("stormglass_process_run_delay_seconds_total",
+			"Seconds that threads of a process were runnable and waited for a processor.", labels, nil),
+		slices: prometheus.NewDesc("stormglass_process_timeslices_total", "Times that threads of a process were given a processor.", labels, nil),
+	}
 	for _, p := range processes {
-		d.processes = append(d.processes, &delayed{Process: p, threads: map[string]uint64{}})
+		d.processes = append(d.processes, &delayed{Process: p, threads: map[string]schedstat{}})
 	}
 	return d, registry.Register(d)
 }
@@ -53,13 +73,16 @@ func (d *RunDelay) Restarted(instance string, pid int) {
 	defer d.mu.Unlock()
 	for _, p := range d.processes {
 		if p.Instance == instance && p.PID != pid {
-			p.PID, p.threads = pid, map[string]uint64{}
+			p.PID, p.threads = pid, map[string]schedstat{}
 		}
 	}
 }
 
 // Describe is of prometheus.Collector.
-func (d *RunDelay) Describe(descs chan<- *prometheus.Desc) { descs <- d.total }
+func (d *RunDelay) Describe(descs chan<- *prometheus.Desc) {
+	descs <- d.total
+	descs <- d.slices
+}
 
 // Collect is of prometheus.Collector.
 func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
@@ -67,7 +90,8 @@ func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 	defer d.mu.Unlock()
 	for _, p := range d.processes {
 		if p.look(d.proc) {
-			metrics <- prometheus.MustNewConstMetric(d.total, prometheus.CounterValue, float64(p.nanoseconds)/1e9, p.Component, p.Instance)
+			metrics <- prometheus.MustNewConstMetric(d.total, prometheus.CounterValue, float64(p.sum.waited)/1e9, p.Component, p.Instance)
+			metrics <- prometheus.MustNewConstMetric(d.slices, prometheus.CounterValue, float64(p.sum.slices), p.Component, p.Instance)
 		}
 	}
 }
@@ -84,32 +108,28 @@ func (p *delayed) look(proc string) bool {
 	if err != nil {
 		return false
 	}
-	now := make(map[string]uint64, len(names))
+	now := make(map[string]schedstat, len(names))
 	for _, thread := range names {
-		waited, ok := runDelay(filepath.Join(tasks, thread, "schedstat"))
+		of, ok := readSchedstat(filepath.Join(tasks, thread, "schedstat"))
 		if !ok {
 			continue // it has ended since
 		}
-		now[thread] = waited
-		if before := p.threads[thread]; before <= waited {
-			waited -= before
-		} // else another thread has its number
-		p.nanoseconds += waited
+		now[thread] = of
+		more := of.since(p.threads[thread])
+		p.sum.waited += more.waited
+		p.sum.slices += more.slices
 	}
 	p.threads = now
 	return len(now) > 0
 }
 
-// runDelay reads the second figure of a schedstat file (Documentation/scheduler/sched-stats.rst): nanoseconds on a run queue.
-func runDelay(file string) (nanoseconds uint64, ok bool) {
+// readSchedstat reads the second and the third figure of a schedstat file.
+func readSchedstat(file string) (s schedstat, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, false
+		return s, false
 	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(fields[1], 10, 64)
-	return n, err == nil
+	var ran uint64
+	_, err = fmt.Sscan(string(text), &ran, &s.waited, &s.slices)
+	return s, err == nil
 }

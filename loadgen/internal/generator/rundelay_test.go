@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +33,7 @@ func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if l.GetName() == "component_instance" {
+				if strings.HasPrefix(f.GetName(), "stormglass_process_run_delay") && l.GetName() == "component_instance" {
 					values[l.GetValue()] = m.GetCounter().GetValue()
 				}
 			}
@@ -72,6 +73,9 @@ func TestRunDelayNeverStepsBack(t *testing.T) {
 	fakeThread(t, proc, 20, 20, 4e8)
 	d.Restarted("etcd-0", 20)
 	check("it was started again", map[string]float64{"etcd-0": 4})
+	if n := d.processes[0].sum.slices; n != 4*17 { // of four threads, one of them with a number that was used before
+		t.Errorf("%d time slices, want %d", n, 4*17)
+	}
 }
 
 // This process has threads, whose run delay the kernel tells.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
@@ -70,7 +71,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 	}
 	AddReasons(&res, rec.Doubts()...)
 	if res.Verdict != result.Pass && rec.Archive != nil {
-		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()}); err != nil {
+		if d, err := diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: FailedGates(res)}); err != nil {
 			res.Notes = append(res.Notes, "no diagnosis: "+err.Error())
 		} else {
 			res.Diagnosis = &d
@@ -107,6 +108,23 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	}
 	res.Figures, err = gate.Measure(ctx, figures, rec)
 	return res, err
+}
+
+// FailedGates returns the gates of a judged run that failed, for its diagnosis.
+func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
+	for _, g := range res.Gates {
+		if g.Verdict != result.Fail {
+			continue
+		}
+		f := diagnosis.FailedGate{Name: g.Name, Detail: g.Detail, Slow: g.Unit == string(scenario.Seconds) && g.Op == "<="}
+		for _, p := range res.Measurements.Phases {
+			if slices.Contains(g.BrokenIn, p.Name) {
+				f.Broken = append(f.Broken, result.Span{From: p.Start, To: p.End})
+			}
+		}
+		failed = append(failed, f)
+	}
+	return failed
 }
 
 // AddReasons puts what is missing before the other reasons. Gates that need none of it

@@ -75,6 +75,7 @@ func (k *kubelet) clear() {
 		if p.state == running {
 			k.ledger.podsRunning.Add(-1)
 		}
+		k.ledger.unready.saw(p.uid, false, time.Time{})
 		if p.lifecycle != nil {
 			p.lifecycle.cancel()
 		}

@@ -18,6 +18,7 @@ import (
 type ledger struct {
 	ready, failed            atomic.Int64
 	podsRunning              atomic.Int64
+	unready                  unready
 	podsStarted, podsStopped atomic.Int64
 	heartbeats, statusWrites atomic.Int64
 	missedHere, missedThere  atomic.Int64
@@ -71,6 +72,9 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 	for _, c := range []prometheus.Collector{
 		gauge("stormglass_nodes_ready", "Simulated nodes that are Ready.", &l.ready),
 		gauge("stormglass_node_pods_running", "Pods whose simulated containers run.", &l.podsRunning),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "stormglass_node_pods_unready", Help: "Pods that have been on a simulated node for over 15 s and are not Ready.",
+		}, func() float64 { return float64(l.unready.count(time.Now())) }),
 		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", &l.watches),
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),

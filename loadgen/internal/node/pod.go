@@ -92,6 +92,7 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 		p.overtaken = bytes.Clone(object)
 	}
 	if p != nil {
+		k.ledger.unready.saw(p.uid, p.state < stopping && string(v.ready) != "True", k.life.clock.Now())
 		p.listing = k.listing
 		if k.plan.API != nil {
 			p.object = bytes.Clone(object)
@@ -242,6 +243,7 @@ func (k *kubelet) forget(p *pod) {
 		return
 	}
 	delete(k.pods, p.uid)
+	k.ledger.unready.saw(p.uid, false, time.Time{})
 	if p.ip.IsValid() {
 		k.ips.release(p.ip)
 	}

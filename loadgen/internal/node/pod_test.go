@@ -186,7 +186,8 @@ func TestPodStartsAfterItsTime(t *testing.T) {
 }
 
 func TestReadinessGateHoldsAPodBack(t *testing.T) {
-	s, _ := started(t, nil)
+	s, f := started(t, nil)
+	unready := func(in time.Duration) int { return f.ledger.unready.count(time.Now().Add(in)) }
 	s.bind("sg-0", "gated", func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example/gate"}}
 	})
@@ -194,10 +195,13 @@ func TestReadinessGateHoldsAPodBack(t *testing.T) {
 		p := s.pods["gated"]
 		return p.Status.Phase == corev1.PodRunning && !isReady(p)
 	})
+	if now, later := unready(0), unready(time.Minute); now != 0 || later != 1 {
+		t.Errorf("%d pods count as not Ready, and %d in a minute, want 0 and 1", now, later)
+	}
 	s.changePod("gated", func(p *corev1.Pod) {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "example/gate", Status: corev1.ConditionTrue})
 	})
-	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) })
+	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) && unready(time.Minute) == 0 })
 }
 
 // The watches of a node whose pods have more ConfigMaps than a connection has streams take another one, and its requests

@@ -24,6 +24,13 @@ import (
 // maxBody bounds one exposition. An API server's is a few megabytes.
 const maxBody = 256 << 20
 
+// statusError is an answer whose HTTP status is not 200.
+type statusError int
+
+func (e statusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", int(e), http.StatusText(int(e))))
+}
+
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
 // fetchHTTP reads a /metrics endpoint with the identity its target names.
@@ -73,7 +80,7 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("GET %s: %s", t.URL, resp.Status)
+			return fmt.Errorf("GET %s: %w", t.URL, statusError(resp.StatusCode))
 		}
 		if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || kind != "text/plain" {
 			return fmt.Errorf("GET %s: content type %q, want text/plain", t.URL, resp.Header.Get("Content-Type"))

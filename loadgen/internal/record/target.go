@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -34,9 +38,11 @@ type target struct {
 	// series by its text in the exposition, name and labels, byte for byte.
 	series map[string]*series
 	own    map[string]storage.SeriesRef // up and its like
-	last   int64                        // timestamp of the last scrape, ms
-	scrape int64                        // successful scrapes so far
-	missed int                          // scrapes that failed since the last one that did not
+	// reasons are those for which scrapes have failed so far.
+	reasons []string
+	last    int64 // timestamp of the last scrape, ms
+	scrape  int64 // successful scrapes so far
+	missed  int   // scrapes that failed since the last one that did not
 	// lastGood is the timestamp of the last successful scrape, and started
 	// the process start time it showed (0: it showed none).
 	lastGood int64
@@ -268,24 +274,63 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores what Prometheus stores about a scrape itself.
+// storeOwn stores what Prometheus stores about a scrape itself, and scrape_failed by reason.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
-	up := 1.0
+	up, failed := 1.0, ""
 	if o.failed != nil {
-		up = 0
+		up, failed = 0, failureReason(o.failed)
+		if !slices.Contains(t.reasons, failed) {
+			t.reasons = append(t.reasons, failed)
+		}
 	}
-	for name, v := range map[string]float64{
+	own := map[string]float64{
 		"up": up, "scrape_duration_seconds": o.took.Seconds(),
 		"scrape_samples_scraped": float64(o.samples), "scrape_samples_post_metric_relabeling": float64(o.kept),
-	} {
-		lset := labels.FromStrings(model.MetricNameLabel, name, "instance", t.instance, "job", t.job)
-		ref, err := app.Append(t.own[name], lset, 0, at, v, nil, nil, storage.AOptions{})
-		if err != nil {
-			return fmt.Errorf("store %s of %s: %w", name, t.instance, err)
+	}
+	for name, v := range own {
+		if err := t.appendOwn(app, at, v, name); err != nil {
+			return err
 		}
-		t.own[name] = ref
+	}
+	for _, reason := range t.reasons {
+		v := 0.0
+		if reason == failed {
+			v = 1
+		}
+		if err := t.appendOwn(app, at, v, "scrape_failed", "reason", reason); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// appendOwn stores a sample of a series of the scrape itself, with more labels as name and value pairs.
+func (t *target) appendOwn(app storage.AppenderV2, at int64, v float64, name string, more ...string) error {
+	key := name + strings.Join(more, "=")
+	lset := labels.FromStrings(append([]string{model.MetricNameLabel, name, "instance", t.instance, "job", t.job}, more...)...)
+	ref, err := app.Append(t.own[key], lset, 0, at, v, nil, nil, storage.AOptions{})
+	if err != nil {
+		return fmt.Errorf("store %s of %s: %w", key, t.instance, err)
+	}
+	t.own[key] = ref
+	return nil
+}
+
+// failureReason returns why a scrape failed, as the label of scrape_failed: the HTTP status of an answer ("429"),
+// "refused", "timeout", "reset" or "other".
+func failureReason(err error) string {
+	if answer, ok := errors.AsType[statusError](err); ok {
+		return strconv.Itoa(int(answer))
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused"
+	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
+		return "timeout"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
+		return "reset"
+	}
+	return "other"
 }
 
 // logAbsence logs when the scrapes of the target begin to fail, and when they are back;

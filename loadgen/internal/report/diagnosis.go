@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Diagnosis writes a diagnosis for a terminal.
@@ -28,7 +29,7 @@ func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
 }
 
 func diagnosisStyle(d result.Diagnosis) string {
-	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata"}[d.Answer]
+	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
 }
 
 // spanText is "2026-11-25 14:00:00 to 14:05:00 UTC".
@@ -51,10 +52,21 @@ func (t *terminal) diagnosed(r result.Result) {
 	}
 	t.line("")
 	t.line(t.paint("head", "DIAGNOSIS"))
-	if r.Diagnosis.Answer == result.Healthy {
-		t.line(nothingMoved)
+	if said := withoutCause(*r.Diagnosis); said != "" {
+		t.line(said)
 	}
 	t.diagnosis(*r.Diagnosis)
+}
+
+// withoutCause is what a run that did not pass says of a diagnosis that names no cause.
+func withoutCause(d result.Diagnosis) string {
+	switch d.Answer {
+	case result.Healthy:
+		return nothingMoved
+	case result.CannotTell:
+		return "no symptom was seen, and too little was recorded to call the cluster healthy"
+	}
+	return ""
 }
 
 // nothingMoved is written for a run that did not pass and is healthy.
@@ -67,13 +79,24 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 	}
 	for _, c := range d.Limits {
 		t.line("")
+		c.Kind = "limit: " + c.Kind
 		t.cause(c, d.Under, "dim")
 	}
 	if len(d.Symptoms) > 0 {
 		t.line("")
 		for _, e := range d.Symptoms {
-			t.wrapped("unexplained: ", symptomText(e, d.Under))
+			t.wrapped("symptom without a known cause: ", symptomText(e, d.Under))
 		}
+	}
+	if len(d.Doubts) > 0 {
+		t.line("")
+		for _, doubt := range d.Doubts {
+			t.wrapped("not known: ", doubt)
+		}
+	}
+	if machine := machineText(d.Machine); machine != "" {
+		t.line("")
+		t.wrapped("machine    ", machine)
 	}
 	if len(d.Standing) > 0 {
 		t.line("")
@@ -133,7 +156,46 @@ func explainsText(c result.Cause) string {
 func lackedText(d *result.Diagnosis) string { return strings.Join(d.Lacked, ", ") }
 
 func symptomText(e result.Evidence, under result.Span) string {
-	return chart.Clean(fmt.Sprintf("%s of %s from %s", e.What, e.Component, e.Began.UTC().Format(layoutWithin(under))))
+	what := e.What
+	if e.Unit != "event" && e.Unit != "" {
+		if e.Calm != nil {
+			what += fmt.Sprintf(" %s -> %s", chart.Format(scenario.Unit(e.Unit), *e.Calm), chart.Format(scenario.Unit(e.Unit), e.Under))
+		} else {
+			what += " " + chart.Format(scenario.Unit(e.Unit), e.Under)
+		}
+	}
+	if e.Component != "" {
+		what += " of " + e.Component
+	}
+	return chart.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
+}
+
+// machineText says what the generator's machine did for others: "other programs used 1.04 of 2 processors (0.02 in the calm time)".
+func machineText(m *result.MachineUse) string {
+	if m == nil {
+		return ""
+	}
+	calm := func(c result.Compared, text func(float64) string) string {
+		if c.Calm == nil {
+			return ""
+		}
+		return " (" + text(*c.Calm) + " in the calm time)"
+	}
+	processors := func(v float64) string { return fmt.Sprintf("%.2f", v) }
+	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
+	all := []string{fmt.Sprintf("other programs used %s of %g processors%s", processors(m.Others.Under), m.Processors, calm(m.Others, processors))}
+	if m.Steal.Under >= 0.01 {
+		all = append(all, "the hypervisor took "+processors(m.Steal.Under)+calm(m.Steal, processors))
+	}
+	for _, w := range []struct {
+		on   string
+		wait *result.Compared
+	}{{"memory", m.MemoryWait}, {"disks", m.DiskWait}} {
+		if w.wait != nil && w.wait.Under >= 0.01 {
+			all = append(all, "some process waited for "+w.on+" in "+percent(w.wait.Under)+" of the time"+calm(*w.wait, percent))
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // standingText is "connections are refused of kube-scheduler-0, in the calm time too".
@@ -147,7 +209,9 @@ type diagnosisPage struct {
 	Causes   []causeItem
 	// Unexplained symptoms, what was so in the calm time too, and the nearest causes.
 	Unexplained, Standing, Nearest []string
-	Lacked                         string
+	// Doubts: what is not known.
+	Doubts          []string
+	Machine, Lacked string
 }
 
 // causeItem is one cause or limit.
@@ -161,7 +225,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	if d == nil {
 		return nil, nil
 	}
-	view := diagnosisPage{Compared: spanText(d.Calm), Lacked: lackedText(d)}
+	view := diagnosisPage{Compared: spanText(d.Calm), Doubts: d.Doubts, Machine: machineText(d.Machine), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
 			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),
@@ -188,14 +252,20 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 		return
 	}
 	b.WriteString("\nDiagnosis, from metrics alone:\n\n")
-	if d.Answer == result.Healthy {
-		fmt.Fprintf(b, "- %s\n", nothingMoved)
+	if said := withoutCause(*d); said != "" {
+		fmt.Fprintf(b, "- %s\n", said)
 	}
 	for _, c := range slices.Concat(d.Causes, d.Limits) {
 		fmt.Fprintf(b, "- **%s**: %s\n", markdown.Cell(chart.Clean(c.Title)), markdown.Cell(chart.Clean(c.Sentence)))
 	}
 	for _, e := range d.Symptoms {
-		fmt.Fprintf(b, "- unexplained: %s\n", markdown.Cell(symptomText(e, d.Under)))
+		fmt.Fprintf(b, "- symptom without a known cause: %s\n", markdown.Cell(symptomText(e, d.Under)))
+	}
+	for _, doubt := range d.Doubts {
+		fmt.Fprintf(b, "- not known: %s\n", markdown.Cell(doubt))
+	}
+	if machine := machineText(d.Machine); machine != "" {
+		fmt.Fprintf(b, "- machine: %s\n", machine)
 	}
 	for _, e := range d.Standing {
 		fmt.Fprintf(b, "- as before: %s\n", markdown.Cell(standingText(e)))

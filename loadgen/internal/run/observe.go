@@ -184,7 +184,7 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	if err != nil {
 		now = err.Error()
 	}
-	early := noData && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // too little was recorded yet
+	early := (noData || err == nil && d.Answer == result.CannotTell) && o.CalmByDefault && o.Calm.To.Sub(o.Calm.From) < o.Under.To.Sub(o.Under.From) // too little was recorded yet
 	if early || now == p.told {
 		return
 	}
@@ -194,10 +194,10 @@ func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 		return
 	}
 	if len(d.Causes) == 0 {
-		p.log("diagnosis: %s", d.Answer)
+		p.log("diagnosis: %s", strings.Join(append([]string{d.Answer}, d.Doubts...), "; "))
 	}
 	for _, e := range d.Symptoms {
-		p.log("diagnosis: unexplained: %s of %s", e.What, e.Component)
+		p.log("diagnosis: symptom without a known cause: %s of %s", e.What, e.Component)
 	}
 	for _, c := range d.Causes {
 		p.log("diagnosis: %s: %s", c.Title, c.Sentence)

@@ -53,8 +53,14 @@ type signal struct {
 	Source string
 	// Over is a fixed bound; nil: the value is compared with the calm time.
 	Over *float64
-	// Level: Over holds whatever the calm time was like.
+	// Level: Over holds whatever the calm time was like, and in the calm time too.
 	Level bool
+	// Limit is an objective: from it on the value deviates whatever the calm time was like; nil: there is no objective.
+	Limit *float64
+	// Lasts is how long the value must deviate; zero: Hold decides.
+	Lasts time.Duration
+	// Part: it has data only where the plane has a part. Its absence is no lack of data.
+	Part bool
 	// Least is the least change that matters, Times the least ratio to the calm median.
 	Least, Times float64
 	// Idle is the least value that matters of what was called before, but not in the calm time; zero: as if it had been 0 then.
@@ -70,7 +76,7 @@ type signal struct {
 	Hold int
 	// Delay is how long a cause must last before this signal may follow from it.
 	Delay time.Duration
-	// Symptom: a cause must explain it.
+	// Symptom: clients or users of the cluster notice it, so a cause must explain it.
 	Symptom bool
 	// Inner: it is a symptom between components, which clients need not notice. By such ones no limit is a cause.
 	Inner bool
@@ -94,6 +100,9 @@ func (c catalogue) signs() map[*signal]bool {
 	}
 	return all
 }
+
+// absolute reports whether a value can deviate without a calm time to compare it with.
+func (s *signal) absolute() bool { return s.Over != nil || s.Limit != nil }
 
 // hold is how many evaluations in a row must deviate. A rate covers two scrapes, so what lasts for one scrape shows in
 // two evaluations.
@@ -145,9 +154,7 @@ func parse(text []byte) (c catalogue, err error) {
 	}
 	for i := range c.Signals {
 		s := &c.Signals[i]
-		for s.written = s.Expr; partName.MatchString(s.Expr); {
-			s.Expr = partName.ReplaceAllStringFunc(s.Expr, func(name string) string { return c.Parts[partName.FindStringSubmatch(name)[1]] })
-		}
+		s.written, s.Expr = s.Expr, expandParts(c.Parts, s.Expr)
 	}
 	for i := range c.Mechanisms {
 		m := &c.Mechanisms[i]
@@ -159,11 +166,19 @@ func parse(text []byte) (c catalogue, err error) {
 	return c, nil
 }
 
-// expand puts the signals of groups in the place of their names.
+// expandParts puts parts in the place of their names, those in parts too.
+func expandParts(parts map[string]string, expr string) string {
+	for partName.MatchString(expr) {
+		expr = partName.ReplaceAllStringFunc(expr, func(name string) string { return parts[partName.FindStringSubmatch(name)[1]] })
+	}
+	return expr
+}
+
+// expand puts the signals of groups in the place of their names. A group may name others.
 func (c catalogue) expand(names []string) (all []string) {
 	for _, name := range names {
 		if group, ok := c.Groups[name]; ok {
-			all = append(all, group...)
+			all = append(all, c.expand(group)...)
 		} else {
 			all = append(all, name)
 		}

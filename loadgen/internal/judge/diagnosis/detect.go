@@ -19,6 +19,10 @@ const (
 	floorShare = 0.01
 	// held is how many scrapes in a row must deviate.
 	held = 2
+	// starvedHops is how often a call between processes waits for a processor on a machine without free ones: the
+	// goroutines that send it, serve it, answer it and take the answer. A latency that grew by less than these waits is
+	// no evidence against a component.
+	starvedHops = 4
 )
 
 // episode is a time during which a signal of one component deviates.
@@ -59,6 +63,7 @@ type baseline struct {
 	known             bool // false: no value was recorded
 	idle              bool // only ratios of nothing were recorded
 	fresh             bool // of a process that was not scraped then
+	none              bool // there was no calm time
 }
 
 func baselineOf(points []archive.Point, calm result.Span) baseline {
@@ -93,13 +98,17 @@ func quantile(sorted []float64, q float64) float64 {
 }
 
 // deviates reports whether a value differs from the calm time by a share of the bound: 1 for a deviation, less for a near
-// one.
-func (s *signal) deviates(v float64, b baseline, share float64) bool {
+// one. starved is the least change of a latency that waiting for processors does not explain.
+func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
 		return false
+	case s.Limit != nil && v >= *s.Limit:
+		return true
 	case s.Level:
 		return v >= share**s.Over
+	case b.none && s.Over == nil:
+		return false
 	case s.Over != nil: // what is so in the calm time too is nothing new
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && (s.Source == "" || b.fresh):
@@ -109,7 +118,7 @@ func (s *signal) deviates(v float64, b baseline, share float64) bool {
 	case s.Down:
 		return b.known && b.median-v >= share*max(deviations*b.deviation, s.Least) && v <= b.median*(1-share*s.Share)
 	}
-	return v-b.median >= share*max(deviations*b.deviation, s.Least) && v >= b.median*share*s.Times
+	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
 // strength is the distance of a value from the calm median, in its deviations: 5 or more for a value that deviates.
@@ -118,25 +127,85 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	if s.Over != nil {
 		return deviations * v / *s.Over
 	}
+	if b.none {
+		return deviations * v / *s.Limit
+	}
 	if one == 0 {
 		return deviations
 	}
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf lists the episodes of all series, by their beginning, with a share of each bound.
+// episodesOf lists the episodes of all series, by their beginning, with a share of each bound. What has an absolute bound
+// is looked for in a calm time too that ends where the diagnosed one begins.
 func episodesOf(all []series, o Options, share float64) (episodes []episode) {
+	waits := starvationOf(all)
 	for _, one := range all {
-		episodes = append(episodes, one.episodes(o.Calm, o.Under, o.Step, share)...)
+		under := o.Under
+		if (one.signal.Level || one.signal.Limit != nil) && o.Calm.To.Equal(under.From) {
+			under.From = o.Calm.From
+		}
+		found := one.episodes(o.Calm, under, o.Step, share, waits)
+		if under != o.Under { // a relative bound tells nothing of the time that it is relative to
+			found = slices.DeleteFunc(found, func(e episode) bool {
+				return !one.signal.Level && e.last.Before(o.Under.From) && e.under < *one.signal.Limit
+			})
+		}
+		episodes = append(episodes, found...)
 	}
 	slices.SortFunc(episodes, byTime)
 	return episodes
 }
 
-func (one series) episodes(calm, under result.Span, step time.Duration, share float64) []episode {
+// starvation holds how long work waited for a processor, in seconds, by component and time: the longer of what goroutines
+// and what threads waited.
+type starvation map[string]map[time.Time]float64
+
+// starvationSignals measure it.
+var starvationSignals = [...]string{"run-queue", "run-wait"}
+
+func starvationOf(all []series) starvation {
+	waits := starvation{}
+	for _, one := range all {
+		if !slices.Contains(starvationSignals[:], one.signal.Name) {
+			continue
+		}
+		of := waits[one.component]
+		if of == nil {
+			of = map[time.Time]float64{}
+			waits[one.component] = of
+		}
+		for _, p := range one.points {
+			if finite(p.V) {
+				of[p.T] = max(of[p.T], p.V)
+			}
+		}
+	}
+	return waits
+}
+
+// least is the least change of a signal of a component that waiting for processors does not explain. Symptoms count
+// whatever explains them. What is no process, as a webhook, is measured at the API servers.
+func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
+	if s.Symptom || s.Unit != unitSeconds || slices.Contains(starvationSignals[:], s.Name) {
+		return 0
+	}
+	if of, ok := w[component]; ok {
+		return starvedHops * of[at]
+	}
+	for name, of := range w {
+		if isAPIServer(name) {
+			wait = max(wait, of[at])
+		}
+	}
+	return starvedHops * wait
+}
+
+func (one series) episodes(calm, under result.Span, step time.Duration, share float64, waits starvation) []episode {
 	s, component, points := one.signal, one.component, one.points
 	b := baselineOf(points, calm)
-	b.fresh = one.fresh
+	b.fresh, b.none = one.fresh, calm.To.Sub(calm.From) < (leastScrapes-1)*step
+	deviates := func(p archive.Point) bool { return s.deviates(p.V, b, share, waits.least(s, component, p.T)) }
 	var all []episode
 	var run []archive.Point
 	gap := 0
@@ -145,7 +214,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var previous time.Time
 	was, earlier := false, false // that the value before the time, or the one that the run began with, deviated already
 	end := func() {
-		if len(run) >= s.hold() {
+		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
 			values := make([]float64, len(run))
 			for i, p := range run {
 				values[i] = p.V
@@ -169,7 +238,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	}
 	for _, p := range points {
 		if p.T.Before(under.From) {
-			previous, was = p.T, s.deviates(p.V, b, share)
+			previous, was = p.T, deviates(p)
 			continue
 		}
 		if p.T.After(under.To) {
@@ -177,7 +246,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 		}
 		vanished(p.T)
 		switch {
-		case s.deviates(p.V, b, share):
+		case deviates(p):
 			if len(run) == 0 {
 				earlier = was
 				before = p.T.Add(-step)

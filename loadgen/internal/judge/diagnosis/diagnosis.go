@@ -1,8 +1,9 @@
 // Package diagnosis names the causes of a disturbance of a control plane from metrics alone. It reads neither the timeline
 // of a run nor its scenario, so it works on any cluster's Prometheus as on the archive of a run.
 //
-// Each signal of the catalogue is compared with itself in a calm time. A mechanism moves several signals together; one
-// whose evidence follows from another is a consequence, not a cause.
+// It begins with symptoms: what clients and users of the cluster noticed, compared with a calm time and with objectives.
+// A mechanism moves several signals together; one whose evidence follows from another is a consequence, not a cause.
+// A symptom that follows from no mechanism is listed as one without a known cause.
 package diagnosis
 
 import (
@@ -38,6 +39,17 @@ type Options struct {
 	Under result.Span
 	// Step is the interval of scrapes; zero: as found.
 	Step time.Duration
+	// Failed are the gates of the run that failed.
+	Failed []FailedGate
+}
+
+// FailedGate is a gate that failed: a symptom by a bound that the user stated.
+type FailedGate struct {
+	Name, Detail string
+	// Slow means that it is about a latency or a duration, which a busy machine lengthens.
+	Slow bool
+	// Broken are the times in which it broke its bound; empty: all of the diagnosed time.
+	Broken []result.Span
 }
 
 const (
@@ -48,8 +60,8 @@ const (
 	leastScrapes = 3
 )
 
-// complete sets the defaults and checks the lengths of both times.
-func (o *Options) complete() error {
+// complete sets the defaults. It returns why there is nothing to compare with, or an error without enough data to diagnose.
+func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
 		all := o.To.Sub(o.From)
@@ -62,9 +74,6 @@ func (o *Options) complete() error {
 			o.Calm.To = o.Under.From
 		}
 	}
-	if cut && o.Calm.To.Sub(o.Calm.From) < (leastScrapes-1)*o.Step {
-		return tooLittle(fmt.Sprintf("before the diagnosed time no calm one of %d scrapes was recorded (name another one)", leastScrapes))
-	}
 	if o.Under == (result.Span{}) {
 		o.Under = result.Span{From: o.Calm.To, To: o.To}
 	}
@@ -72,17 +81,27 @@ func (o *Options) complete() error {
 		name string
 		span result.Span
 	}{{"calm", o.Calm}, {"diagnosed", o.Under}} {
-		if s.span.To.Before(s.span.From) {
-			return tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded one ends %s", s.name, o.To.UTC().Format(time.DateTime)))
-		}
-		if s.span.To.Sub(s.span.From) < (leastScrapes-1)*o.Step {
-			return tooLittle(fmt.Sprintf("the %s time of %s has fewer than %d scrapes, %s apart", s.name, s.span.To.Sub(s.span.From).Round(time.Second), leastScrapes, o.Step))
+		if s.span.To.Before(s.span.From) && !cut {
+			return nil, tooLittle(fmt.Sprintf("the %s time ends before it begins: the recorded one ends %s", s.name, o.To.UTC().Format(time.DateTime)))
 		}
 	}
-	return nil
+	if o.tooShort(o.Under) {
+		return nil, tooLittle(fmt.Sprintf("the diagnosed time of %s has fewer than %d scrapes, %s apart", o.Under.To.Sub(o.Under.From).Round(time.Second), leastScrapes, o.Step))
+	}
+	switch {
+	case cut && o.tooShort(o.Calm):
+		doubts = append(doubts, fmt.Sprintf("no calm time of %d scrapes was recorded before the diagnosed time (name one with --calm)", leastScrapes))
+	case o.tooShort(o.Calm):
+		doubts = append(doubts, fmt.Sprintf("the calm time of %s has fewer than %d scrapes, %s apart", o.Calm.To.Sub(o.Calm.From).Round(time.Second), leastScrapes, o.Step))
+	}
+	return doubts, nil
 }
 
-// Diagnose names the causes of what happened between two times. It fails with too little data or none.
+// tooShort reports whether a time has fewer scrapes than can tell anything.
+func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
+
+// Diagnose names the causes of what happened between two times. Without enough data of the time to diagnose it fails;
+// without a calm time it judges by objectives alone, and says so.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -94,7 +113,8 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 		}
 	}
 	chosen, follows := o.Calm == result.Span{} || o.CalmByDefault, o.Under == result.Span{}
-	if err := o.complete(); err != nil {
+	doubts, err := o.complete()
+	if err != nil {
 		return d, err
 	}
 	all, err := read(ctx, source, o)
@@ -106,24 +126,43 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 		return d, Nothing
 	case !slices.ContainsFunc(all, series.ofAPIServer):
 		return d, NoAPIServer
-	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
-		return d, tooLittle("no metrics of kube-apiserver were recorded in the calm time")
 	case !slices.ContainsFunc(all, func(s series) bool { return isAPIServer(s.component) && s.within(o.Under) }):
 		return d, tooLittle("no metrics of kube-apiserver were recorded in the time to diagnose")
 	}
-	if chosen {
+	if chosen && len(doubts) == 0 {
 		o.settle(known, all, follows)
 	}
-	switch {
-	case o.Calm.To.Sub(o.Calm.From) < (leastScrapes-1)*o.Step:
-		return d, tooLittle(fmt.Sprintf("the calm time has data of fewer than %d scrapes (name another one)", leastScrapes))
-	case !haveCommonAPIServer(all, o):
-		return d, tooLittle("no kube-apiserver was recorded both in the calm time and in the one to diagnose: nothing is comparable (name another calm time)")
+	if len(doubts) == 0 {
+		doubts = o.incomparable(all)
 	}
 	markNew(all, o.Calm)
 	d = reason(known, all, o)
 	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all, o)
-	return d, nil
+	d.Doubts = append(doubts, d.Doubts...)
+	if len(d.Lacked) > 0 {
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%d signals were not recorded", len(d.Lacked)))
+	}
+	if d.Answer == result.Healthy && len(d.Doubts) > 0 {
+		d.Answer = result.CannotTell
+	}
+	d.Machine, err = machineUse(ctx, source, o)
+	return d, err
+}
+
+// window is the range of rates: two scrapes.
+func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
+
+// incomparable says why nothing can be compared with the calm time.
+func (o *Options) incomparable(all []series) (doubts []string) {
+	switch {
+	case o.tooShort(o.Calm):
+		return []string{fmt.Sprintf("the calm time has data of fewer than %d scrapes (name another one with --calm)", leastScrapes)}
+	case !slices.ContainsFunc(all, func(s series) bool { return s.ofAPIServer() && s.within(o.Calm) }):
+		return []string{"no metrics of kube-apiserver were recorded in the calm time"}
+	case !haveCommonAPIServer(all, *o):
+		return []string{"no kube-apiserver was recorded both in the calm time and in the one to diagnose: nothing is comparable (name another calm time)"}
+	}
+	return nil
 }
 
 // haveCommonAPIServer reports whether an API server that was recorded in the calm time was scraped in the diagnosed one too.
@@ -204,7 +243,7 @@ func firstOf(all []series, t result.Span) time.Time {
 // lacked returns the signals that were not recorded in the diagnosed time, or not in the calm time with which they are compared.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	for _, s := range known.Signals {
-		if !isComparable(all, &s, o) && (s.Source == "" || !recorded(all, s.Source, o.Under)) {
+		if !s.Part && !isComparable(all, &s, o) && (s.Source == "" || !recorded(all, s.Source, o.Under)) {
 			names = append(names, s.Name)
 		}
 	}
@@ -213,7 +252,7 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 
 // isComparable reports whether a signal has data of a component in the diagnosed time, and in the calm time if it is compared with that.
 func isComparable(all []series, s *signal, o Options) bool {
-	compared := s.Over == nil && s.Source == ""
+	compared := !s.absolute() && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
 		return one.signal.Name == s.Name && one.within(o.Under) && (!compared || one.within(o.Calm))
 	})
@@ -274,7 +313,7 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 		s := &known.Signals[i]
 		at := len(all)
 		for _, span := range spans {
-			found, err := source.Range(ctx, s.query(2*o.Step+time.Millisecond), span.From, span.To, o.Step)
+			found, err := source.Range(ctx, s.query(o.window()), span.From, span.To, o.Step)
 			if err != nil {
 				return nil, fmt.Errorf("signal %s: %w", s.Name, err)
 			}
@@ -319,7 +358,7 @@ func componentOf(s archive.Series, of *signal) string {
 // tooLittle is the error of a time with too few samples.
 type tooLittle string
 
-func (e tooLittle) Error() string { return string(e) }
+func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
 
 // Unjudged reports that nothing was judged: exit code 3.
 func (e tooLittle) Unjudged() bool { return true }

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +27,6 @@ type mechanism struct {
 	Share float64
 	// OfLargest is the least share of what its first evidence changes by at any component then.
 	OfLargest float64 `yaml:"ofLargest"`
-	// Crowded asks for a larger change while a signal deviates; nil: never.
-	Crowded *crowded
 	// Recorded lists signals without whose data it never fires.
 	Recorded []string
 	// Proof is a signal that must deviate too if the evidence lasts for longer than ProofAfter.
@@ -37,8 +36,11 @@ type mechanism struct {
 	OnlyBy *renamed `yaml:"onlyBy"`
 	// Except lists components at which it never fires.
 	Except []string
-	// Load: it follows from a growing load, so it is listed as a limit, and is a cause only of symptoms.
+	// Load: it follows from a growing load or from the machine, so it is listed as a limit, and is a cause only of symptoms
+	// that no other cause explains.
 	Load bool
+	// Slows: it makes processes slow and nothing else, so it explains no failed gate about a count.
+	Slows bool
 	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
 	// MovesOf replaces Moves, by kind of component. Of a kind that is not in it nothing follows, except of kube-apiserver;
@@ -56,12 +58,6 @@ type mechanism struct {
 
 // renamed is another name of a mechanism, for when all its evidence is of one signal.
 type renamed struct{ Signal, Kind, Title, Look string }
-
-// crowded requires a larger ratio to the calm value while Signal deviates: when processes wait for processors, all latencies grow.
-type crowded struct {
-	Signal string
-	Times  float64
-}
 
 // firing is a mechanism with its evidence.
 type firing struct {
@@ -248,9 +244,6 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		if m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {
 			continue
 		}
-		if c := m.Crowded; c != nil && first.calm != nil && first.under < c.Times**first.calm && r.deviates([]string{c.Signal}, first, false) {
-			continue
-		}
 		if m.Proof != "" && first.last.Sub(first.began) > m.ProofAfter && !r.deviates([]string{m.Proof}, first, false) {
 			continue
 		}
@@ -370,20 +363,24 @@ const (
 	nearest = 2
 )
 
-// reason names causes, limits and unexplained symptoms.
+// reason names causes, limits and symptoms without a known cause.
 func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	r := newReasoning(known, all, o, 1)
 	causes := r.causes()
-	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Symptoms: r.unexplained(causes), Standing: r.standing()}
+	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Standing: r.standing(), Doubts: r.disturbedCalm()}
+	d.Symptoms = append(r.unexplained(causes), r.unexplainedGates(causes)...)
+	slices.SortStableFunc(causes, func(a, b firing) int { // a limit explains what no other cause does, so it comes last
+		return cmp.Or(compareBool(a.mechanism.Load, b.mechanism.Load), a.began.Compare(b.began))
+	})
 	for _, f := range causes {
 		if f.mechanism.Load && !f.harms {
-			d.Limits = append(d.Limits, r.cause(f))
+			d.Limits = addLimit(d.Limits, r.cause(f))
 		} else {
 			d.Causes = append(d.Causes, r.cause(f))
 		}
 	}
-	for _, all := range [][]result.Cause{d.Causes, d.Limits} {
-		slices.SortStableFunc(all, func(a, b result.Cause) int { return a.Began.Compare(b.Began) })
+	for _, e := range d.Standing {
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%s of %s, in the calm time too", e.What, e.Component))
 	}
 	switch {
 	case len(d.Causes) > 0:
@@ -398,6 +395,78 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		d.Nearest = d.Nearest[:min(nearest, len(d.Nearest))]
 	}
 	return d
+}
+
+// addLimit adds a limit, to one of its kind and components that was reached before if there is one.
+func addLimit(all []result.Cause, c result.Cause) []result.Cause {
+	for i := range all {
+		if l := &all[i]; l.Kind == c.Kind && slices.Equal(l.Components, c.Components) {
+			l.Ended, l.Evidence = c.Ended, append(l.Evidence, c.Evidence...)
+			return all
+		}
+	}
+	return append(all, c)
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// disturbedCalm says what a calm time that the user named was disturbed by, by objectives.
+func (r reasoning) disturbedCalm() (doubts []string) {
+	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
+		return nil // its disturbances are diagnosed, or there is none
+	}
+	calm := r.o
+	calm.Under = calm.Calm
+	for _, e := range episodesOf(r.recorded, calm, 1) {
+		said := fmt.Sprintf("the calm time was not calm: %s of %s", e.text(), e.component)
+		if (e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit) && !slices.Contains(doubts, said) {
+			doubts = append(doubts, said)
+		}
+	}
+	return doubts
+}
+
+// unexplainedGates returns the failed gates that no cause explains, and adds the others to the causes that do.
+func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
+	for _, g := range r.o.Failed {
+		if !r.explainGate(g, causes, false) && !r.explainGate(g, causes, true) {
+			e := result.Evidence{Signal: "gate", What: fmt.Sprintf("gate %s failed: %s", g.Name, g.Detail), Unit: unitEvent, Under: 1, Began: r.o.Under.From}
+			if len(g.Broken) > 0 {
+				e.Began = g.Broken[0].From
+			}
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// explainGate adds a failed gate to the causes, those that are limits or those that are not, during which it broke its bound.
+func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
+	broken := g.Broken
+	if len(broken) == 0 {
+		broken = []result.Span{{From: r.o.Calm.From, To: r.o.Under.To}}
+	}
+	for i := range causes {
+		f := &causes[i]
+		if f.mechanism.Load != limits || f.mechanism.Slows && !g.Slow {
+			continue
+		}
+		until := f.last.Add(max(f.mechanism.Lag, aftermath) + r.near())
+		if slices.ContainsFunc(broken, func(s result.Span) bool { return !f.began.After(s.To) && !until.Before(s.From) }) {
+			explained, f.harms = true, true
+			f.explain("failed gate", []string{g.Name})
+		}
+	}
+	return explained
 }
 
 // standing returns the signs of a cause, by a fixed bound, that are no deviation as the calm time has them too.
@@ -428,7 +497,12 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 // whether there are any.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
-		if f := &causes[i]; f.mechanism.Load == limits && r.follows([]episode{e}, *f) {
+		f := &causes[i]
+		switch {
+		case f.mechanism.Load != limits:
+		case slices.Contains(f.evidence, e):
+			explained = true
+		case r.follows([]episode{e}, *f):
 			explained, f.harms = true, f.harms || !e.signal.Inner
 			f.explain(e.signal.What, []string{e.component})
 		}

@@ -52,7 +52,9 @@ func and(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// unitEvent is the unit of signals without a size.
-const unitEvent = "event"
+const (
+	unitEvent   = "event" // of signals without a size
+	unitSeconds = "seconds"
+)
 
 func value(v float64, s *signal) string { return chart.Format(scenario.Unit(s.Unit), v) }
