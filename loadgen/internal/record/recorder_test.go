@@ -164,6 +164,33 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 	}
 }
 
+// A scrape that failed says what the component answered: an HTTP status is not a refused connection.
+func TestFailedScrapeHasItsReason(t *testing.T) {
+	s := newStub(t)
+	b := newBench(t, Options{}, s.target(etcd))
+	s.says(100, "")
+	b.scrape(0)
+	s.fails()
+	answered := b.scrape(time.Second)
+	s.Close()
+	refused := b.scrape(time.Second)
+	a := b.archive()
+	for reason, want := range map[string][2]float64{"503": {1, 0}, "refused": {math.NaN(), 1}} {
+		expr := fmt.Sprintf(`scrape_failed{job="etcd", reason=%q}`, reason)
+		for i, at := range []time.Time{answered, refused} {
+			got := math.NaN()
+			if samples, err := a.Instant(t.Context(), expr, at); err != nil {
+				t.Fatal(err)
+			} else if len(samples) == 1 {
+				got = samples[0].V
+			}
+			if got != want[i] && !(math.IsNaN(got) && math.IsNaN(want[i])) {
+				t.Errorf("%s at scrape %d: %v, want %v", expr, i+2, got, want[i])
+			}
+		}
+	}
+}
+
 func TestInvalidExpositionIsNotStored(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))

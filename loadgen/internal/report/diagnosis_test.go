@@ -26,6 +26,33 @@ func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
 	}
 }
 
+// A diagnosis that cannot tell says why, and every one states the machine.
+func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
+	r := stormRun()
+	calm, waited := 0.02, 0.3
+	r.Diagnosis = &result.Diagnosis{
+		Answer: result.CannotTell, Doubts: []string{"the calm time of 4s has fewer than 3 scrapes, 5s apart"},
+		Machine: &result.MachineUse{Processors: 2, Others: result.Compared{Calm: &calm, Under: 1.04}, DiskWait: &result.Compared{Under: waited}},
+	}
+	var markdown, terminal, alone strings.Builder
+	for _, err := range []error{Summary(&markdown, r), Terminal(&terminal, r, TerminalOptions{}), Diagnosis(&alone, *r.Diagnosis, TerminalOptions{})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, text := range map[string]string{"Markdown": markdown.String(), "terminal": terminal.String(), "alone": alone.String()} {
+		text = strings.Join(strings.Fields(text), " ")
+		for _, want := range []string{"fewer than 3 scrapes", "other programs used 1.04 of 2 processors (0.02 in the calm time)", "waited for disks in 30% of the time"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %q:\n%s", what, want, text)
+			}
+		}
+	}
+	if !strings.Contains(alone.String(), "CANNOT TELL") {
+		t.Errorf("%s", alone.String())
+	}
+}
+
 // Times have their date where the diagnosed time is not within one day.
 func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }

@@ -420,3 +420,58 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A run with a failed gate is never healthy: the gate is a symptom, which a cause in its time explains, or else a limit.
+func TestFailedGateIsASymptom(t *testing.T) {
+	startup := FailedGate{Name: "startup", Detail: "rollout: 40 samples is 9 s over 5 s", Slow: true, Broken: []result.Span{{From: begin.Add(25 * step), To: begin.Add(40 * step)}}}
+	count := startup
+	count.Name, count.Slow = "lost", false
+	limit := moves{"client-limit", "kube-controller-manager", 0.03, 0.8, 20, 30}
+	others := moves{"machine-others", "loadgen", 0.02, 0.6, 20, 30}
+	fsync := moves{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}
+	for name, c := range map[string]struct {
+		plane    plane
+		failed   FailedGate
+		answer   string
+		causes   string
+		symptoms int
+	}{
+		"nothing moved":                        {plane{}, startup, result.Unknown, "", 1},
+		"a cause in its time":                  {plane{fsync}, startup, result.Diagnosed, "slow-wal-fsync of etcd-1", 0},
+		"a cause after it":                     {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 45, 55}}, startup, result.Diagnosed, "slow-wal-fsync of etcd-1", 1},
+		"a limit that a growing load reached":  {plane{limit}, startup, result.Diagnosed, "client-limit-reached of kube-controller-manager", 0},
+		"a busy machine makes requests slow":   {plane{others}, startup, result.Diagnosed, "machine of loadgen", 0},
+		"a busy machine loses no watch events": {plane{others}, count, result.Unknown, "", 1},
+	} {
+		d, err := Diagnose(t.Context(), append(c.plane, answers), Options{From: begin, To: begin.Add(60 * step), Step: step, Failed: []FailedGate{c.failed}})
+		if err != nil || d.Answer != c.answer || causesOf(d) != c.causes || len(d.Symptoms) != c.symptoms {
+			t.Errorf("%s: %s: %s, symptoms %+v, want %s: %s and %d: %v", name, d.Answer, causesOf(d), d.Symptoms, c.answer, c.causes, c.symptoms, err)
+		}
+	}
+}
+
+// Signals that were not recorded, and a calm time with trouble in it, keep the answer from being healthy.
+func TestHealthyNeedsEvidence(t *testing.T) {
+	d, err := Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step})
+	if err != nil || d.Answer != result.CannotTell || !strings.HasSuffix(d.Doubts[0], "signals were not recorded") {
+		t.Errorf("%s, as %q: %v", d.Answer, d.Doubts, err)
+	}
+	named := Options{
+		From: begin, To: begin.Add(60 * step), Step: step,
+		Calm: result.Span{From: begin, To: begin.Add(20 * step)}, Under: result.Span{From: begin.Add(40 * step), To: begin.Add(60 * step)},
+	}
+	d, err = Diagnose(t.Context(), plane{answers, {"failed", "429", 0, 0.5, 5, 15}}, named)
+	if err != nil || d.Answer != result.CannotTell || !strings.Contains(d.Doubts[0], "the calm time was not calm: share of the loads' requests") {
+		t.Errorf("a named calm time with trouble: %s, as %q: %v", d.Answer, d.Doubts, err)
+	}
+}
+
+// What waiting for a processor explains is no evidence, whether the machine was as busy in the calm time or not.
+func TestStarvationIsSubtracted(t *testing.T) {
+	for wait, want := range map[float64]string{0.001: "slow-wal-fsync of etcd-1", 0.009: ""} {
+		d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}, {"run-wait", "etcd-1", wait, 0, 0, 0}})
+		if causesOf(d) != want {
+			t.Errorf("fsync of 26 ms, threads wait for %g s: %q, want %q", wait, causesOf(d), want)
+		}
+	}
+}
