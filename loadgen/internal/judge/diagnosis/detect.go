@@ -19,11 +19,13 @@ const (
 	floorShare = 0.01
 	// held is how many scrapes in a row must deviate.
 	held = 2
-	// starvedHops is how often a call between processes waits for a processor on a machine without free ones: the
-	// goroutines that send it, serve it, answer it and take the answer. A latency that grew by less than these waits is
-	// no evidence against a component.
-	starvedHops = 4
 )
+
+// starvedBy is what waiting for processors adds to a latency at most, in multiples of each signal that measures it. A
+// latency that grew by less is no evidence against a component. run-queue is the wait of nine of ten goroutines: a call
+// between processes needs four of them. run-wait is the mean wait of a thread, which is short for most and long for some:
+// WAL fsync of an etcd without a slow disk, next to a list flood on two busy processors, grew by 12 times as much.
+var starvedBy = map[string]float64{"run-queue": 4, "run-wait": 16}
 
 // episode is a time during which a signal of one component deviates.
 type episode struct {
@@ -157,17 +159,14 @@ func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 	return episodes
 }
 
-// starvation holds how long work waited for a processor, in seconds, by component and time: the longer of what goroutines
-// and what threads waited.
+// starvation holds what waiting for processors adds to a latency at most, in seconds, by component and time.
 type starvation map[string]map[time.Time]float64
-
-// starvationSignals measure it.
-var starvationSignals = [...]string{"run-queue", "run-wait"}
 
 func starvationOf(all []series) starvation {
 	waits := starvation{}
 	for _, one := range all {
-		if !slices.Contains(starvationSignals[:], one.signal.Name) {
+		times, ok := starvedBy[one.signal.Name]
+		if !ok {
 			continue
 		}
 		of := waits[one.component]
@@ -177,7 +176,7 @@ func starvationOf(all []series) starvation {
 		}
 		for _, p := range one.points {
 			if finite(p.V) {
-				of[p.T] = max(of[p.T], p.V)
+				of[p.T] = max(of[p.T], times*p.V)
 			}
 		}
 	}
@@ -187,18 +186,18 @@ func starvationOf(all []series) starvation {
 // least is the least change of a signal of a component that waiting for processors does not explain. Symptoms count
 // whatever explains them. What is no process, as a webhook, is measured at the API servers.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
-	if s.Symptom || s.Unit != unitSeconds || slices.Contains(starvationSignals[:], s.Name) {
+	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
 		return 0
 	}
 	if of, ok := w[component]; ok {
-		return starvedHops * of[at]
+		return of[at]
 	}
 	for name, of := range w {
 		if isAPIServer(name) {
 			wait = max(wait, of[at])
 		}
 	}
-	return starvedHops * wait
+	return wait
 }
 
 func (one series) episodes(calm, under result.Span, step time.Duration, share float64, waits starvation) []episode {

@@ -150,8 +150,8 @@ func TestCauses(t *testing.T) {
 		"busy neighbours make fsync slow":            {plane{busy, {"run-wait", "etcd-0", 0.0001, 0.003, 20, 30}, {"wal-fsync", "etcd-0", 0.00055, 0.0048, 20, 30}, {"backend-commit", "etcd-0", 0.00108, 0.0104, 20, 30}}, result.Healthy, ""},
 		"busy neighbours make clients slow":          {plane{busy, {"run-wait", "etcd-0", 0.0001, 0.003, 20, 30}, {"wal-fsync", "etcd-0", 0.00055, 0.0048, 20, 30}, {"clients-slow", "loadgen", 0.02, 0.5, 20, 30}}, result.Diagnosed, "machine of loadgen"},
 		"neighbours that were busy before too":       {plane{{"machine-others", "loadgen", 0.5, 0, 0, 0}, {"clients-slow", "loadgen", 0.02, 0.5, 20, 30}, fsync}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
-		"a slow disk beside busy neighbours":         {plane{busy, {"run-wait", "etcd-1", 0.0001, 0.003, 20, 30}, fsync, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
-		"a webhook beside busy neighbours":           {plane{busy, {"run-queue", "kube-apiserver-0", 0.0001, 0.01, 20, 30}, webhook, writes}, result.Diagnosed, "webhook-slow of review"},
+		"a slow disk beside busy neighbours":         {plane{busy, {"run-wait", "etcd-1", 0.0001, 0.0003, 20, 30}, fsync, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
+		"a webhook beside busy neighbours":           {plane{busy, {"run-queue", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, {"run-wait", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, webhook, writes}, result.Diagnosed, "webhook-slow of review"},
 		"nodes fall silent beside busy neighbours":   {plane{busy, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "nodes-silent of zone-0"},
 		"nodes fall silent as the API is away":       {plane{{"hangs", "kube-apiserver-0", 0.05, 10, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
 		"refused in the calm time too":               {plane{{"refused", "kube-scheduler-0", 1, 1, 0, 60}}, result.CannotTell, ""},
@@ -468,7 +468,7 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 
 // What waiting for a processor explains is no evidence, whether the machine was as busy in the calm time or not.
 func TestStarvationIsSubtracted(t *testing.T) {
-	for wait, want := range map[float64]string{0.001: "slow-wal-fsync of etcd-1", 0.009: ""} {
+	for wait, want := range map[float64]string{0.0003: "slow-wal-fsync of etcd-1", 0.002: ""} {
 		d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}, {"run-wait", "etcd-1", wait, 0, 0, 0}})
 		if causesOf(d) != want {
 			t.Errorf("fsync of 26 ms, threads wait for %g s: %q, want %q", wait, causesOf(d), want)
