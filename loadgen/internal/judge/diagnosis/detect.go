@@ -105,7 +105,7 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
 		return false
-	case s.Limit != nil && v >= *s.Limit:
+	case s.Limit != nil && v >= *s.Limit+starved:
 		return true
 	case s.Level:
 		return v >= share**s.Over

@@ -140,7 +140,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	d.Schema, d.Calm, d.Under, d.Lacked = result.DiagnosisSchema, o.Calm, o.Under, lacked(known, all, o)
 	d.Doubts = append(doubts, d.Doubts...)
 	if len(d.Lacked) > 0 {
-		d.Doubts = append(d.Doubts, fmt.Sprintf("%d signals were not recorded", len(d.Lacked)))
+		d.Doubts = append(d.Doubts, fmt.Sprintf("%d of %d signals have no data", len(d.Lacked), len(known.Signals)))
 	}
 	if d.Answer == result.Healthy && len(d.Doubts) > 0 {
 		d.Answer = result.CannotTell

@@ -88,7 +88,7 @@ func diagnose(t *testing.T, p plane) result.Diagnosis {
 
 // asWhole takes a diagnosis as one to which all signals were recorded: a test names those that matter to it.
 func asWhole(d result.Diagnosis) result.Diagnosis {
-	if d.Answer == result.CannotTell && len(d.Doubts) == 1 && strings.HasSuffix(d.Doubts[0], "signals were not recorded") {
+	if d.Answer == result.CannotTell && len(d.Doubts) == 1 && strings.HasSuffix(d.Doubts[0], "signals have no data") {
 		d.Answer = result.Healthy
 	}
 	return d
@@ -170,7 +170,9 @@ func TestCauses(t *testing.T) {
 		"a namespace that goes in its time":          {plane{{"namespaces-held", "kube-controller-manager", 0, 1.5, 20, 22}}, result.Healthy, ""},
 		"pods that wait for a gate":                  {plane{{"pods-not-ready", "loadgen", 0, 20, 20, 30}}, result.Diagnosed, "pods-not-ready of loadgen"},
 		"pods that fit nowhere in the calm time":     {plane{{"unschedulable", "kube-scheduler", 0, 5, 3, 60}}, result.Diagnosed, "unschedulable of kube-scheduler"},
-		"a storage that starts again":                {plane{{"throttled", "things", 0, 5, 20, 21}}, result.Diagnosed, "throttled of things"},
+		"a storage that starts again":                {plane{{"throttled", "things", 0, 1, 20, 21}}, result.Healthy, ""},
+		"a storage that fails clients' requests":     {plane{{"throttled", "things", 0, 9, 20, 30}, {"failed", "429", 0, 0.1, 20, 30}}, result.Diagnosed, "throttled of things"},
+		"a webhook that is slow all the time":        {plane{{"webhook", "review", 2, 0, 0, 0}, {"unsent", "loadgen", 6, 0, 0, 0}}, result.Diagnosed, "webhook-slow of review"},
 		"429 of a full priority level":               {plane{{"throttled", "configmaps", 0, 90, 20, 30}, {"flow-rejected", "workload-low", 0, 90, 20, 30}, {"failed", "429", 0, 0.23, 20, 30}, {"unsent", "loadgen", 0, 40, 20, 30}}, result.Diagnosed, "fairness of workload-low"},
 		"requests that fail from the beginning on":   {plane{{"failed", "429", 0.23, 0, 0, 0}}, result.Unknown, ""},
 		"slow clients without a cause":               {plane{{"clients-slow", "loadgen", 0.02, 0.4, 20, 30}}, result.Unknown, ""},
@@ -345,7 +347,7 @@ func TestNoNumberIsNoData(t *testing.T) {
 // Where all processes were replaced nothing is comparable, which is not healthy.
 func TestReplacedProcessesAreNotComparable(t *testing.T) {
 	p := scraped{
-		plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.5, 0, 0, 0}},
+		plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.008, 0, 0, 0}},
 		func(instance string, at time.Time) bool { return joins(instance, at) && leaves(instance, at) },
 	}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(21 * step), To: begin.Add(60 * step)}}
@@ -389,7 +391,7 @@ func TestCalmHourOfWhatThereIs(t *testing.T) {
 }
 
 func TestTooLittleIsNoAnswer(t *testing.T) {
-	p := plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}}
+	p := plane{{"wal-fsync", "etcd-1", 0.0006, 0.006, 20, 30}}
 	for name, o := range map[string]Options{
 		"a run of two scrapes": {From: begin, To: begin.Add(2 * step), Step: step},
 		"no calm time":         {From: begin, To: begin.Add(60 * step), Step: step, Under: result.Span{From: begin, To: begin.Add(30 * step)}},
@@ -429,6 +431,7 @@ func TestFailedGateIsASymptom(t *testing.T) {
 	limit := moves{"client-limit", "kube-controller-manager", 0.03, 0.8, 20, 30}
 	others := moves{"machine-others", "loadgen", 0.02, 0.6, 20, 30}
 	fsync := moves{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}
+	refused := moves{"throttled", "things", 0, 1, 28, 29}
 	for name, c := range map[string]struct {
 		plane    plane
 		failed   FailedGate
@@ -441,6 +444,7 @@ func TestFailedGateIsASymptom(t *testing.T) {
 		"a cause after it":                     {plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 45, 55}}, startup, result.Diagnosed, "slow-wal-fsync of etcd-1", 1},
 		"a limit that a growing load reached":  {plane{limit}, startup, result.Diagnosed, "client-limit-reached of kube-controller-manager", 0},
 		"a busy machine makes requests slow":   {plane{others}, startup, result.Diagnosed, "machine of loadgen", 0},
+		"a 429 that a gate does not allow":     {plane{refused}, count, result.Diagnosed, "throttled of things", 0},
 		"a busy machine loses no watch events": {plane{others}, count, result.Unknown, "", 1},
 	} {
 		d, err := Diagnose(t.Context(), append(c.plane, answers), Options{From: begin, To: begin.Add(60 * step), Step: step, Failed: []FailedGate{c.failed}})
@@ -453,7 +457,7 @@ func TestFailedGateIsASymptom(t *testing.T) {
 // Signals that were not recorded, and a calm time with trouble in it, keep the answer from being healthy.
 func TestHealthyNeedsEvidence(t *testing.T) {
 	d, err := Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step})
-	if err != nil || d.Answer != result.CannotTell || !strings.HasSuffix(d.Doubts[0], "signals were not recorded") {
+	if err != nil || d.Answer != result.CannotTell || !strings.HasSuffix(d.Doubts[0], "signals have no data") {
 		t.Errorf("%s, as %q: %v", d.Answer, d.Doubts, err)
 	}
 	named := Options{

@@ -389,7 +389,9 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 		d.Answer = result.Unknown
 		weak := newReasoning(known, all, o, nearShare)
 		for _, f := range weak.causes() {
-			d.Nearest = append(d.Nearest, weak.cause(f))
+			if !f.mechanism.Load {
+				d.Nearest = append(d.Nearest, weak.cause(f))
+			}
 		}
 		slices.SortStableFunc(d.Nearest, func(a, b result.Cause) int { return cmp.Compare(b.Strength, a.Strength) })
 		d.Nearest = d.Nearest[:min(nearest, len(d.Nearest))]
