@@ -101,9 +101,6 @@ func (c catalogue) signs() map[*signal]bool {
 	return all
 }
 
-// absolute reports whether a value can deviate without a calm time to compare it with.
-func (s *signal) absolute() bool { return s.Over != nil || s.Limit != nil }
-
 // hold is how many evaluations in a row must deviate. A rate covers two scrapes, so what lasts for one scrape shows in
 // two evaluations.
 func (s *signal) hold() int {

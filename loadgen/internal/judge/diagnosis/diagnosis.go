@@ -252,7 +252,7 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 
 // isComparable reports whether a signal has data of a component in the diagnosed time, and in the calm time if it is compared with that.
 func isComparable(all []series, s *signal, o Options) bool {
-	compared := !s.absolute() && s.Source == ""
+	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
 		return one.signal.Name == s.Name && one.within(o.Under) && (!compared || one.within(o.Calm))
 	})

@@ -173,6 +173,7 @@ func TestCauses(t *testing.T) {
 		"a storage that starts again":                {plane{{"throttled", "things", 0, 1, 20, 21}}, result.Healthy, ""},
 		"a storage that fails clients' requests":     {plane{{"throttled", "things", 0, 9, 20, 30}, {"failed", "429", 0, 0.1, 20, 30}}, result.Diagnosed, "throttled of things"},
 		"a webhook that is slow all the time":        {plane{{"webhook", "review", 2, 0, 0, 0}, {"unsent", "loadgen", 6, 0, 0, 0}}, result.Diagnosed, "webhook-slow of review"},
+		"a busy machine ends no watches":             {plane{busy, {"watchers-ended", "configmaps", 0, 20, 24, 25}, {"pods-not-ready", "loadgen", 0, 20, 22, 30}}, result.Diagnosed, "pods-not-ready of loadgen; watch-overload of configmaps"},
 		"429 of a full priority level":               {plane{{"throttled", "configmaps", 0, 90, 20, 30}, {"flow-rejected", "workload-low", 0, 90, 20, 30}, {"failed", "429", 0, 0.23, 20, 30}, {"unsent", "loadgen", 0, 40, 20, 30}}, result.Diagnosed, "fairness of workload-low"},
 		"requests that fail from the beginning on":   {plane{{"failed", "429", 0.23, 0, 0, 0}}, result.Unknown, ""},
 		"slow clients without a cause":               {plane{{"clients-slow", "loadgen", 0.02, 0.4, 20, 30}}, result.Unknown, ""},
