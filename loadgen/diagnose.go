@@ -29,6 +29,8 @@ type DiagnoseOptions struct {
 	Calm, Under string
 	// Step is the interval of scrapes; zero: as found.
 	Step time.Duration
+	// Reference is the directory of a run that went well, to compare with instead of a calm time; empty: none.
+	Reference string
 }
 
 // Diagnose names the causes of what went wrong in the run in dir, from its metrics alone.
@@ -73,7 +75,18 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	if err := apartFrom(options); err != nil {
 		return d, err
 	}
+	if o.Reference != "" {
+		reference, err := rundir.Open(o.Reference)
+		if err != nil {
+			return d, exitcode.Usagef("--reference: %w", err)
+		}
+		defer reference.Close()
+		if options.Reference = reference.Archive; options.Reference == nil {
+			return d, exitcode.Usagef("--reference %s: %w", o.Reference, reference.ArchiveDamage())
+		}
+	}
 	d, err = diagnosis.OfArchive(ctx, rec.Archive, options)
+	d.Reference = o.Reference
 	if _, ok := errors.AsType[promql.ErrStorage](err); ok {
 		return d, rec.Unreadable(err)
 	}

@@ -58,6 +58,8 @@ symptom has no known cause or too little was recorded to tell.`,
 				return loadgen.Usage(errors.New("--live: a recorded run is over (leave out the directory or the flag)"))
 			case live && (o.Calm != "" || o.Under != ""):
 				return loadgen.Usage(errors.New("--live: the present has no times (leave out --calm and --under)"))
+			case o.Reference != "" && (len(args) == 0 || o.Calm != ""):
+				return loadgen.Usage(errors.New("--reference: it is the calm time of a recorded run (name the directory of one, without --calm)"))
 			case o.Step != 0 && (o.Step < leastStep || o.Step > mostStep):
 				return loadgen.Usage(fmt.Errorf("--step %s: from %s to %s", o.Step, leastStep, mostStep))
 			case len(args) == 1 && loadgen.IsComparison(args[0]):
@@ -88,6 +90,7 @@ symptom has no known cause or too little was recorded to tell.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Calm, "calm", "", "`FROM,TO` or phase that it is compared with")
+	flags.StringVar(&o.Reference, "reference", "", "`directory` of a run that went well, to compare with instead of a calm time")
 	flags.StringVar(&o.Under, "under", "", "`FROM,TO` or phase that is diagnosed")
 	flags.DurationVar(&o.Step, "step", 0, "`time` between scrapes (default: as found)")
 	flags.BoolVar(&live, "live", false, "diagnose the present until Ctrl-C")

@@ -22,7 +22,9 @@ type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
 	Calm   Span   `json:"calm"`   // what is compared with
 	Under  Span   `json:"under"`  // what is diagnosed
-	Answer string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
+	// Reference: directory of the run that is compared with; Calm is then its times, moved before this run
+	Reference string `json:"reference,omitempty"`
+	Answer    string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
 	// Doubts: why a healthy cluster could not be told from one in trouble, a line each
 	Doubts []string `json:"doubts,omitempty"`
 	Causes []Cause  `json:"causes"` // by the time of their beginning
@@ -78,6 +80,8 @@ type Cause struct {
 	Look       string     `json:"look"`     // what to look at
 	Page       string     `json:"page,omitempty"`
 	Strength   float64    `json:"strength"` // of the strongest evidence, in standard deviations of the calm time
+	// Limit: it is a growing load or the machine, and blames no component
+	Limit bool `json:"limit,omitempty"`
 }
 
 // Explains is something that follows from a cause.

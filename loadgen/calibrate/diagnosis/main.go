@@ -20,6 +20,7 @@ func main() {
 	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
 	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all but pairs, which are every pair beside every storm")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
+	flag.IntVar(&o.busy, "busy", 0, "busy loops that run next to every run")
 	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, as 'capacity/*/trial-*'; prints only what is said of them")
 	flag.Parse()
 	if *only != "" {
@@ -33,6 +34,8 @@ type options struct {
 	seed    int64
 	plans   []string
 	healthy int
+	// busy is how many busy loops run next to every run.
+	busy int
 	// faultless is a pattern of recorded runs without a fault.
 	faultless string
 }
@@ -45,7 +48,7 @@ func (o options) score(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("seed %d\n\n", o.seed)
+	fmt.Printf("seed %d, next to %d busy loops\n\n", o.seed, o.busy)
 	var scored []trial
 	var failed error
 	for _, p := range t.plans(o) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
 )
 
 //go:embed cases.yaml
@@ -259,6 +261,7 @@ func (p plan) record(ctx context.Context, o options, dir string) error {
 	following, stop := context.WithCancel(ctx)
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); p.neighbours(following, dir) }()
+	defer runner.Busy(ctx, o.busy)()
 	err := o.Do(ctx, p.name, append([]string{"run", name, "--out", dir}, args...)...)
 	stop()
 	<-stopped

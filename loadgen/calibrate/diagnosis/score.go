@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/calibrate/runner"
+	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -27,6 +28,7 @@ type trial struct {
 	on      [][]string  // components of each case, as the supervisor said
 	began   []time.Time // of each case
 	said    result.Diagnosis
+	failed  []string // gates of a healthy run that failed
 }
 
 // after is how long after a fault's phase it is still diagnosed.
@@ -35,8 +37,8 @@ const after = 10 * time.Second
 // judge diagnoses each phase with faults from the metrics, and takes what was planted from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
-		d, err := diagnosed(ctx, dir)
-		return []trial{{plan: p, healthy: true, said: d}}, err
+		d, failed, err := diagnosed(ctx, dir)
+		return []trial{{plan: p, healthy: true, said: d, failed: failed}}, err
 	}
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -165,6 +167,26 @@ func (t trial) top(n int) bool {
 	return false
 }
 
+// namedFirst reports whether the cause that is printed first is right.
+func (t trial) namedFirst() bool {
+	if causes := t.causes(); len(causes) > 0 {
+		kind, on := t.right(0, causes[0])
+		return kind && on
+	}
+	return false
+}
+
+// blames returns the causes that blame a component: neither a growing load nor the machine.
+func (t trial) blames() []result.Cause {
+	return slices.DeleteFunc(t.causes(), func(c result.Cause) bool { return c.Limit })
+}
+
+// wronglyHealthy reports whether a cluster is called healthy although a gate failed, a symptom moved or a signal has no data.
+func (t trial) wronglyHealthy() bool {
+	d := t.said
+	return d.Answer == result.Healthy && len(t.failed)+len(d.Symptoms)+len(d.Causes)+len(d.Lacked)+len(d.Doubts) > 0
+}
+
 // words reports whether the sentence of the right cause has the words that it must have, and none that it must not.
 func (t trial) words(i int) bool {
 	for _, c := range t.causes() {
@@ -212,10 +234,21 @@ func print(w io.Writer, all []trial) {
 		fmt.Fprintf(w, "\nPairs of faults, named as a set, nothing else: %s\n", runner.Share(len(pairs)-len(wrong), len(pairs)))
 	}
 	if len(healthy) > 0 {
-		wrong := wrongOf(healthy, func(t trial) bool { return len(t.causes()) == 0 && t.said.Answer != result.Unknown })
+		wrong := wrongOf(healthy, func(t trial) bool { return len(t.blames()) == 0 })
 		failures = append(failures, wrong...)
-		fmt.Fprintf(w, "\nAlarms in runs of storms without a fault: %s\n", runner.Share(len(wrong), len(healthy)))
+		fmt.Fprintf(w, "\nStorms without a fault in which a component is blamed: %s\n", runner.Share(len(wrong), len(healthy)))
+		unknown := wrongOf(healthy, func(t trial) bool { return t.said.Answer != result.Unknown })
+		failures = append(failures, unknown...)
+		fmt.Fprintf(w, "Storms without a fault with a symptom without a known cause: %s\n", runner.Share(len(unknown), len(healthy)))
+		said := map[string]int{}
+		for _, t := range healthy {
+			said[saidKinds(t)]++
+		}
+		fmt.Fprintf(w, "Answers: %s\n", counts(said))
 	}
+	lies := wrongOf(all, func(t trial) bool { return !t.wronglyHealthy() })
+	failures = append(failures, lies...)
+	fmt.Fprintf(w, "\nCalled healthy with a failed gate, a symptom or missing data: %s\n", runner.Share(len(lies), len(all)))
 	if len(failures) > 0 {
 		fmt.Fprintf(w, "\nWrong answers:\n\n")
 		for _, f := range failures {
@@ -232,7 +265,7 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	}
 	said := map[string]int{}
 	for _, dir := range dirs {
-		d, err := diagnosed(ctx, dir)
+		d, _, err := diagnosed(ctx, dir)
 		if err != nil { // as of a run of fewer scrapes than it takes
 			said["no answer"]++
 			continue
@@ -243,17 +276,26 @@ func printFaultless(ctx context.Context, w io.Writer, pattern string) error {
 	return nil
 }
 
-// diagnosed is the diagnosis of all phases of a run.
-func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, err error) {
+// diagnosed is the diagnosis of all phases of a run, with its gates that failed.
+func diagnosed(ctx context.Context, dir string) (d result.Diagnosis, failed []string, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
-		return d, err
+		return d, nil, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
 	if rec.Archive == nil {
-		return d, errors.Join(rec.Damage...)
+		return d, nil, errors.Join(rec.Damage...)
 	}
-	return diagnosis.OfArchive(ctx, rec.Archive, diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero()})
+	var judged result.Result
+	if err := result.ReadJSON(dir, result.ResultFile, &judged); err != nil {
+		return d, nil, err
+	}
+	o := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Failed: judge.FailedGates(judged)}
+	for _, g := range o.Failed {
+		failed = append(failed, g.Name)
+	}
+	d, err = diagnosis.OfArchive(ctx, rec.Archive, o)
+	return d, failed, err
 }
 
 // wrongOf explains those that are not right.
@@ -274,7 +316,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 		kinds[name] = append(kinds[name], t)
 	}
 	fmt.Fprintf(w, "| fault | cases | kind and component, nothing else | first of the causes | among three | words | error of the beginning, median | answers |\n|---|---:|---:|---:|---:|---:|---:|---|\n")
-	var exact, first, three, worded, middles, middlesExact int
+	var exact, first, printed, three, worded, middles, middlesExact int
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
 		var e, f, n, v int
 		var onsets []float64
@@ -285,6 +327,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 				middles, middlesExact = middles+1, middlesExact+count(t.exact())
 			}
 			f += count(t.top(1))
+			printed += count(t.namedFirst())
 			n += count(t.top(3))
 			v += count(t.words(0))
 			if s, ok := t.onset(); ok {
@@ -297,6 +340,7 @@ func printSingles(w io.Writer, all []trial) (failures []string) {
 		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %s | %s |\n", name, len(kinds[name]), e, f, n, v, median(onsets), counts(said))
 	}
 	fmt.Fprintf(w, "| all | %d | %s | %s | %s | %s | | |\n", len(all), runner.Share(exact, len(all)), runner.Share(first, len(all)), runner.Share(three, len(all)), runner.Share(worded, len(all)))
+	fmt.Fprintf(w, "\nNamed first, as printed: %s\n", runner.Share(printed, len(all)))
 	fmt.Fprintf(w, "\nOf these, the middle sizes: %s\n", runner.Share(middlesExact, middles))
 	abstained := 0
 	for _, t := range all {

@@ -18,7 +18,7 @@ import (
 func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
 	t := newTerminal(o)
 	t.line(t.paint(diagnosisStyle(d), strings.ToUpper(d.Answer)) + t.paint("head", "  "+spanText(d.Under)))
-	t.line(t.paint("dim", "compared with "+spanText(d.Calm)))
+	t.line(t.paint("dim", "compared with "+comparedText(d)))
 	t.diagnosis(d)
 	if lacked := lackedText(&d); lacked != "" {
 		t.line("")
@@ -30,6 +30,14 @@ func Diagnosis(w io.Writer, d result.Diagnosis, o TerminalOptions) error {
 
 func diagnosisStyle(d result.Diagnosis) string {
 	return map[string]string{result.Healthy: "pass", result.Diagnosed: "fail", result.Unknown: "nodata", result.CannotTell: "nodata"}[d.Answer]
+}
+
+// comparedText says what a diagnosis is compared with.
+func comparedText(d result.Diagnosis) string {
+	if d.Reference != "" {
+		return "the run in " + chart.Clean(d.Reference)
+	}
+	return spanText(d.Calm)
 }
 
 // spanText is "2026-11-25 14:00:00 to 14:05:00 UTC".
@@ -58,7 +66,7 @@ func (t *terminal) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause is what a run that did not pass says of a diagnosis that names no cause.
+// withoutCause returns the line for a diagnosis that names no cause, or an empty one.
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -225,7 +233,7 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	if d == nil {
 		return nil, nil
 	}
-	view := diagnosisPage{Compared: spanText(d.Calm), Doubts: d.Doubts, Machine: machineText(d.Machine), Lacked: lackedText(d)}
+	view := diagnosisPage{Compared: comparedText(*d), Doubts: d.Doubts, Machine: machineText(d.Machine), Lacked: lackedText(d)}
 	for i, c := range slices.Concat(d.Causes, d.Limits) {
 		view.Causes = append(view.Causes, causeItem{
 			Title: chart.Clean(capitalize(c.Title)), Times: strings.TrimPrefix(causeTimes(c, d.Under), ", "), Seen: chart.Clean(c.Sentence), Explains: chart.Clean(explainsText(c)),

@@ -53,9 +53,9 @@ type signal struct {
 	Source string
 	// Over is a fixed bound; nil: the value is compared with the calm time.
 	Over *float64
-	// Level: Over holds whatever the calm time was like, and in the calm time too.
+	// Level: Over holds without regard to the calm time, and within it too.
 	Level bool
-	// Limit is an objective: from it on the value deviates whatever the calm time was like; nil: there is no objective.
+	// Limit is an objective: a value that reaches it deviates without regard to the calm time; nil: no objective.
 	Limit *float64
 	// Lasts is how long the value must deviate; zero: Hold decides.
 	Lasts time.Duration

@@ -183,8 +183,8 @@ func starvationOf(all []series) starvation {
 	return waits
 }
 
-// least is the least change of a signal of a component that waiting for processors does not explain. Symptoms count
-// whatever explains them. What is no process, as a webhook, is measured at the API servers.
+// least is the least change of a signal of a component that waiting for processors does not explain. It is zero for
+// symptoms, which need an explanation. Latencies of webhooks and the like are measured at the API servers.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
 	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
 		return 0

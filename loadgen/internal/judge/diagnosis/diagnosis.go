@@ -41,6 +41,8 @@ type Options struct {
 	Step time.Duration
 	// Failed are the gates of the run that failed.
 	Failed []FailedGate
+	// Reference is the archive of a run to compare with instead of a calm time; nil: none.
+	Reference *archive.Archive
 }
 
 // FailedGate is a gate that failed: a symptom by a bound that the user stated.

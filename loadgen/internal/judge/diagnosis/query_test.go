@@ -81,6 +81,48 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
+// A connection is refused where no server answers: an answer with an error status is another thing, and of a scraper that
+// does not tell why a fast failure counts.
+func TestRefusedIsNoErrorStatus(t *testing.T) {
+	const recorded = `
+load 5s
+  up{job="kube-apiserver", instance="full"} 1x9 0x10
+  scrape_duration_seconds{job="kube-apiserver", instance="full"} 0.02x20
+  scrape_failed{job="kube-apiserver", instance="full", reason="429"} _x9 1x10
+  up{job="kube-apiserver", instance="down"} 1x9 0x10
+  scrape_duration_seconds{job="kube-apiserver", instance="down"} 0.001x20
+  scrape_failed{job="kube-apiserver", instance="down", reason="refused"} _x9 1x10
+  up{job="kube-apiserver", instance="untold"} 1x9 0x10
+  scrape_duration_seconds{job="kube-apiserver", instance="untold"} 0.001x20
+
+`
+	evaluate(t, recorded+`eval instant at 80s `+known.signal("refused").query(window)+`
+  {job="kube-apiserver", instance="down"} 1
+  {job="kube-apiserver", instance="untold"} 1
+
+eval instant at 80s `+known.signal("scrape-429").query(window)+`
+  {job="kube-apiserver", instance="full"} 1
+`)
+}
+
+// A process that is starved of a processor answers scrapes late, and is not paused.
+func TestStarvedProcessIsNotPaused(t *testing.T) {
+	evaluate(t, `
+load 5s
+  up{job="kube-apiserver", instance="starved"} 1x40
+  scrape_duration_seconds{job="kube-apiserver", instance="starved"} 0.1x39 6
+  process_cpu_seconds_total{job="kube-apiserver", instance="starved"} 0+1x39 39.2
+  stormglass_process_run_delay_seconds_total{job="loadgen", instance="loadgen", component="kube-apiserver", component_instance="starved"} 0+4x40
+  up{job="kube-apiserver", instance="paused"} 1x40
+  scrape_duration_seconds{job="kube-apiserver", instance="paused"} 0.1x39 6
+  process_cpu_seconds_total{job="kube-apiserver", instance="paused"} 0+1x39 39.2
+  stormglass_process_run_delay_seconds_total{job="loadgen", instance="loadgen", component="kube-apiserver", component_instance="paused"} 0+0.01x40
+
+eval instant at 200s `+known.signal("hangs").query(window)+`
+  {job="kube-apiserver", instance="paused"} 3.5999999999999996
+`)
+}
+
 // A member that is scraped for the first time lost its peers before; one that was scraped counts its first loss.
 func TestPeersLostBefore(t *testing.T) {
 	s := known.signal("peers-lost")
@@ -290,6 +332,30 @@ load 7s
 		d, err := OfArchive(t.Context(), a, Options{Cut: cut, Step: 5 * time.Second})
 		if err != nil || !d.Under.To.Equal(time.Unix(0, 0).Add(want.end)) || d.Answer != want.answer {
 			t.Errorf("cut %t: %s until %s, want %s until %s: %v", cut, d.Answer, d.Under.To, want.answer, want.end, err)
+		}
+	}
+}
+
+// A run that is in trouble from its first scrape on has no calm time: another run stands for it.
+func TestReferenceRun(t *testing.T) {
+	recorded := func(fsync string) *archive.Archive {
+		return archive.Evaluating(promqltest.LoadedStorage(t, `
+load 5s
+  up{job="kube-apiserver", instance="kube-apiserver-0"} 1x70
+  process_start_time_seconds{job="kube-apiserver", instance="kube-apiserver-0"} 7x70
+  up{job="etcd", instance="etcd-0"} 1x70
+  etcd_disk_wal_fsync_duration_seconds_count{job="etcd", instance="etcd-0"} 0+100x70
+  etcd_disk_wal_fsync_duration_seconds_sum{job="etcd", instance="etcd-0"} 0+`+fsync+`x70
+`))
+	}
+	slow := recorded("0.8")
+	for name, c := range map[string]struct {
+		reference *archive.Archive
+		causes    string
+	}{"alone": {nil, ""}, "next to a good run": {recorded("0.06"), "slow-wal-fsync of etcd-0"}} {
+		d, err := OfArchive(t.Context(), slow, Options{Step: 5 * time.Second, Reference: c.reference})
+		if err != nil || causesOf(d) != c.causes || d.Answer == result.Healthy {
+			t.Errorf("%s: %s, %s: %v", name, d.Answer, causesOf(d), err)
 		}
 	}
 }

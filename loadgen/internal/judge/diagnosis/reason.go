@@ -424,20 +424,21 @@ func compareBool(a, b bool) int {
 // disturbedCalm says what a calm time that the user named was disturbed by, by objectives.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
-		return nil // its disturbances are diagnosed, or there is none
+		return nil // its disturbances are diagnosed, or it is too short
 	}
-	calm := r.o
+	calm, signs := r.o, r.catalogue.signs()
 	calm.Under = calm.Calm
 	for _, e := range episodesOf(r.recorded, calm, 1) {
 		said := fmt.Sprintf("the calm time was not calm: %s of %s", e.text(), e.component)
-		if (e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit) && !slices.Contains(doubts, said) {
+		bounded := e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit
+		if bounded && (e.signal.Symptom || signs[e.signal]) && !slices.Contains(doubts, said) {
 			doubts = append(doubts, said)
 		}
 	}
 	return doubts
 }
 
-// unexplainedGates returns the failed gates that no cause explains, and adds the others to the causes that do.
+// unexplainedGates returns the failed gates that no cause explains, and adds each explained gate to its causes.
 func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	for _, g := range r.o.Failed {
 		if !r.explainGate(g, causes, false) && !r.explainGate(g, causes, true) {
@@ -483,7 +484,7 @@ func (r reasoning) standing() (all []result.Evidence) {
 	return all
 }
 
-// unexplained returns the symptoms that no cause explains, and adds the others to the causes that do. A limit explains only
+// unexplained returns the symptoms that no cause explains, and adds each explained gate to its causes. A limit explains only
 // what no other cause does.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
@@ -515,7 +516,7 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 func (r reasoning) cause(f firing) result.Cause {
 	m := f.mechanism
 	c := result.Cause{
-		Kind: m.Kind, Title: m.Title, Components: f.components, Began: f.began, Ended: f.ended, Calm: []string{}, Explains: []result.Explains{}, Look: m.Look,
+		Kind: m.Kind, Title: m.Title, Components: f.components, Began: f.began, Ended: f.ended, Calm: []string{}, Explains: []result.Explains{}, Look: m.Look, Limit: m.Load,
 	}
 	for _, e := range f.evidence {
 		c.Evidence = append(c.Evidence, e.evidence())

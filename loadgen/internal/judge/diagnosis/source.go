@@ -28,7 +28,49 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	if o.To = last; o.From.Before(first) || !o.From.Before(last) {
 		o.From = first
 	}
-	return Diagnose(ctx, a, o)
+	if o.Reference == nil {
+		return Diagnose(ctx, a, o)
+	}
+	source, calm, err := after(ctx, a, o.Reference, o.From)
+	if err != nil {
+		return d, err
+	}
+	if o.Calm = calm; o.Under == (result.Span{}) {
+		o.Under = result.Span{From: o.From, To: o.To}
+	}
+	return Diagnose(ctx, source, o)
+}
+
+// referenced answers of a run, and before it of another run as if that had ended more than an hour earlier.
+type referenced struct {
+	run, reference *archive.Archive
+	ends           time.Time     // of the reference, moved
+	moved          time.Duration // how much later the reference is than it was
+}
+
+// after returns a source in which a reference run lies before a run that began at a time, and when that was.
+func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
+	first, last, err := reference.Bounds(ctx)
+	if err != nil {
+		return r, calm, fmt.Errorf("the reference run: %w", err)
+	}
+	r = referenced{run: run, reference: reference, ends: began.Add(-2 * apart)}
+	r.moved = r.ends.Sub(last)
+	return r, result.Span{From: first.Add(r.moved), To: r.ends}, nil
+}
+
+// Range is of Source.
+func (r referenced) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
+	if end.After(r.ends) {
+		return r.run.Range(ctx, expr, start, end, step)
+	}
+	all, err := r.reference.Range(ctx, expr, start.Add(-r.moved), end.Add(-r.moved), step)
+	for _, one := range all {
+		for i := range one.Points {
+			one.Points[i].T = one.Points[i].T.Add(r.moved)
+		}
+	}
+	return all, err
 }
 
 // intervals are the usual scrape intervals, in seconds.
