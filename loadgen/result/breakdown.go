@@ -36,14 +36,18 @@ const (
 	PartFairness  = "fairness"  // waiting in priority and fairness
 	PartAdmission = "admission" // admission, webhooks included
 	PartEtcd      = "etcd"      // calls to etcd
+	// PartAdmissionOrFairness: webhooks and priority and fairness together, where they cannot be told apart
+	PartAdmissionOrFairness = "admissionOrFairness"
 	PartCache     = "cache"     // waiting for the watch cache to be current
 )
 
 // BreakdownPart is one part of a mean.
 type BreakdownPart struct {
-	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "etcd" or "cache"
+	// Name: "lag", "connect", "wire", "filters", "fairness", "admission", "admissionOrFairness", "etcd" or "cache"
 	Name    string  `json:"name"`
-	Seconds float64 `json:"meanSeconds"`
+	Seconds float64 `json:"meanSeconds"` // what is certain; never negative
+	// Most: what it can be at most, if that is more; the difference is in the unexplained
+	Most *float64 `json:"mostSeconds,omitempty"`
 	// Of: the requests averaged: "our requests", or all clients' of this "verb and
 	// resource", "resource", "operation" or "server"
 	Of     string `json:"of"`

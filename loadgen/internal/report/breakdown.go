@@ -50,6 +50,8 @@ func partTexts() map[string]partText {
 		result.PartAdmission: {"admission", "admission plugins, webhooks and policies", 5},
 		result.PartEtcd:      {"etcd", "calls to etcd", 1},
 		result.PartCache:     {"watch cache", "waiting for the watch cache to be current", 7},
+
+		result.PartAdmissionOrFairness: {"admission or fairness", "webhooks, or waiting in the API server's queues", 4},
 	}
 }
 
@@ -119,8 +121,12 @@ func newSplitView(b result.Breakdown) splitView {
 			text.title = chart.Clean(p.Name)
 		}
 		add(text.title, strings.TrimSuffix(text.tells+"; "+chart.Clean(p.Note), "; ")+"; of: "+chart.Clean(p.Of), text.colour, p.Seconds)
+		if p.Most != nil {
+			last := &v.Pieces[len(v.Pieces)-1]
+			last.Value, last.Share = upTo(last.Value, chart.Format(scenario.Seconds, *p.Most), p.Seconds), upTo(last.Share, shareText(*p.Most, b.ClientMean), p.Seconds)
+		}
 	}
-	add("unexplained", chart.Clean(b.UnexplainedNote), -1, b.Unexplained)
+	add("not attributed", chart.Clean(b.UnexplainedNote), -1, b.Unexplained)
 	for _, p := range v.Pieces {
 		v.Summary += fmt.Sprintf("%s %s, ", p.Name, p.Value)
 	}
@@ -132,6 +138,14 @@ func newSplitView(b result.Breakdown) splitView {
 		v.Notes = append(v.Notes, chart.Clean(w))
 	}
 	return v
+}
+
+// upTo is the text of a part that is certain to be of a size, and can be another at most.
+func upTo(certain, most string, seconds float64) string {
+	if seconds <= 0 {
+		return "under " + strings.TrimPrefix(most, "<")
+	}
+	return certain + " to " + most
 }
 
 func callText(verb, resource, variant, tenant string) string {
@@ -181,7 +195,7 @@ func shareText(part, of float64) string {
 const terminalSplits = 3
 
 // breakdown writes where the time of the slowest calls went, in percent of
-// their mean. "server" is the rest that the API server gives a name to.
+// their mean. "server" is the rest that the API server gives a name to, with what may be admission or fairness.
 func (t *terminal) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })
@@ -189,23 +203,30 @@ func (t *terminal) breakdown(r result.Result) {
 		return
 	}
 	tab := &table{align: "frrrrrrr"}
-	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "ours", "wire", "fairness", "etcd", "server", "unknown")...)
+	tab.add(styled("head", "WHERE THE TIME WENT", "mean", "ours", "wire", "fairness", "etcd", "server", "unattributed")...)
 	for _, b := range rows {
 		share := func(names ...string) string {
-			sum, found := 0.0, false
+			sum, most, found := 0.0, 0.0, false
 			for _, p := range b.Parts {
 				if slices.Contains(names, p.Name) {
-					sum, found = sum+p.Seconds, true
+					sum, most, found = sum+p.Seconds, most+p.Seconds, true
+					if p.Most != nil {
+						most += *p.Most - p.Seconds
+					}
 				}
 			}
-			if !found {
+			certain, upper := shareText(sum, b.ClientMean), shareText(most, b.ClientMean)
+			switch {
+			case !found:
 				return chart.None
+			case certain == upper || upper == "<1%":
+				return upper
 			}
-			return shareText(sum, b.ClientMean)
+			return upTo(certain, upper, sum)
 		}
 		tab.add(plain(chart.Clean(b.Phase)+" "+callText(b.Verb, b.Resource, b.Variant, b.Tenant), chart.Format(scenario.Seconds, b.ClientMean),
 			share(result.PartLag, result.PartConnect), share(result.PartWire), share(result.PartFairness), share(result.PartEtcd),
-			share(result.PartFilters, result.PartAdmission, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
+			share(result.PartFilters, result.PartAdmission, result.PartAdmissionOrFairness, result.PartCache), shareText(b.Unexplained, b.ClientMean))...)
 	}
 	t.section(tab)
 }

@@ -18,23 +18,7 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	} else {
 		b.warn("%s was not recorded: filters are in the unexplained", famFilter)
 	}
-	webhooks, ran := 0.0, false
-	if c.operation != "" {
-		webhooks, ran = w.perOperation(famWebhook, c.operation)
-	}
-	if w.recorded(famSLI) {
-		b.part(result.PartFairness, (w.excess(c)-webhooks)*perRequest, ofCall, famRequest+" less "+famSLI, "")
-		if ran {
-			p := &b.Parts[len(b.Parts)-1]
-			p.Source += " less " + famWebhook
-			p.Note = "webhooks' mean is of all " + c.operation + " requests"
-		}
-	} else {
-		b.warn("%s was not recorded: priority and fairness is in the unexplained", famSLI)
-	}
-	if c.operation != "" {
-		w.admission(b, c, all, perRequest, ran)
-	}
+	w.queues(b, c, all, perRequest)
 	w.etcd(b, c, perRequest)
 	w.cache(b, c, perRequest)
 }
@@ -51,42 +35,9 @@ func (w window) filters() float64 {
 	return sum
 }
 
-// excess is by how much a call's duration is longer than its SLI duration,
-// which leaves out the wait in priority and fairness and webhooks
-// (endpoints/metrics, MonitorRequest) and dry runs. Means are compared, not
-// sums: a scrape may come between the two observations of one request.
-func (w window) excess(c call) float64 {
-	wet := func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" }
-	return w.total(famRequest, wet).mean() - w.total(famSLI, c.is).mean()
-}
-
-// perOperation is the time that an admission histogram has for each request of
-// an operation, over all resources: it has no label for them.
-func (w window) perOperation(family, operation string) (seconds float64, any bool) {
-	t := w.total(family, func(l map[string]string) bool { return l["operation"] == operation })
-	n := w.ofOperation(operation)
-	if t.count == 0 || n == 0 {
-		return 0, false
-	}
-	return t.sum / n, true
-}
-
 func (w window) ofOperation(operation string) float64 {
 	verbs := verbsOf(operation)
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
-}
-
-func (w window) admission(b *row, c call, all total, perRequest float64, webhooks bool) {
-	if !w.recorded(famAdmission) {
-		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
-		return
-	}
-	seconds, _ := w.perOperation(famAdmission, c.operation)
-	note := fmt.Sprintf("mean of all %s requests on any resource, of which these are %.0f%%", c.operation, 100*all.count/w.ofOperation(c.operation))
-	if webhooks {
-		note += "; webhooks included"
-	}
-	b.part(result.PartAdmission, seconds*perRequest, ofOperation, famAdmission, note)
 }
 
 // etcd adds the calls to etcd for the resource, as far as they are for this

@@ -19,17 +19,19 @@ import (
 // The API server's histograms that parts are made of. The recorder keeps them
 // (record/keep.go).
 const (
-	famRequest   = "apiserver_request_duration_seconds"
-	famSLI       = "apiserver_request_sli_duration_seconds"
-	famFilter    = "apiserver_request_filter_duration_seconds"
-	famAdmission = "apiserver_admission_step_admission_duration_seconds"
-	famWebhook   = "apiserver_admission_webhook_admission_duration_seconds"
-	famEtcd      = "etcd_request_duration_seconds"
-	famReadWait  = "apiserver_watch_cache_read_wait_seconds"
+	famRequest    = "apiserver_request_duration_seconds"
+	famSLI        = "apiserver_request_sli_duration_seconds"
+	famFilter     = "apiserver_request_filter_duration_seconds"
+	famAdmission  = "apiserver_admission_step_admission_duration_seconds"
+	famWebhook    = "apiserver_admission_webhook_admission_duration_seconds"
+	famController = "apiserver_admission_controller_admission_duration_seconds"
+	famWait       = "apiserver_flowcontrol_request_wait_duration_seconds"
+	famEtcd       = "etcd_request_duration_seconds"
+	famReadWait   = "apiserver_watch_cache_read_wait_seconds"
 )
 
 func families() []string {
-	return []string{famRequest, famSLI, famFilter, famAdmission, famWebhook, famEtcd, famReadWait}
+	return []string{famRequest, famSLI, famFilter, famAdmission, famWebhook, famController, famWait, famEtcd, famReadWait}
 }
 
 type total struct{ sum, count float64 }

@@ -68,13 +68,18 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
+// part adds a part. No part is negative: what a difference is below zero is the error of what it is made of, and is told.
 func (b *row) part(name string, seconds float64, of, source, note string) {
-	// Sums of hundreds of seconds are subtracted: less than a nanosecond of
-	// the difference is rounding, and not a measurement.
-	if -1e-9 < seconds && seconds < 1e-9 {
-		seconds = 0
+	const noticeable = -1e-6
+	if seconds < noticeable {
+		switch name {
+		case result.PartWire:
+			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers went on after the answer; it is shown as 0")
+		default:
+			b.warn("%s is negative: clocks or counters were read out of step; it is shown as 0", name)
+		}
 	}
-	b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: seconds, Of: of, Source: source, Note: note})
+	b.Parts = append(b.Parts, result.BreakdownPart{Name: name, Seconds: max(seconds, 0), Of: of, Source: source, Note: note})
 }
 
 func (b *row) warn(format string, args ...any) {
@@ -105,12 +110,42 @@ func (w window) split(r result.Requests) result.Breakdown {
 		b.part(result.PartConnect, r.Connect.Mean, ofOurs, clientSource, "")
 	}
 	w.splitService(b, r)
+	b.fit()
+	return b.Breakdown
+}
+
+// fit gives the unexplained what the parts leave. Parts that add up to more than the mean are means over other requests
+// too: those of the API server are made smaller, all by one factor.
+func (b *row) fit() {
+	left, server := b.ClientMean, 0.0
+	ours := func(name string) bool {
+		return name == result.PartLag || name == result.PartConnect || name == result.PartWire
+	}
+	for _, p := range b.Parts {
+		if ours(p.Name) {
+			left -= p.Seconds
+		} else {
+			server += p.Seconds
+		}
+	}
+	left = max(left, 0)
+	if server > left {
+		if server-left > noticeableShare*b.ClientMean {
+			b.warn("the API server's parts add up to %.3g ms and %.3g ms were left for them: they are means over more than our requests, and are made smaller to fit", server*1e3, left*1e3)
+		}
+		for i := range b.Parts {
+			if !ours(b.Parts[i].Name) {
+				b.Parts[i].Seconds *= left / server
+			}
+		}
+	}
 	b.Unexplained = b.ClientMean
 	for _, p := range b.Parts {
 		b.Unexplained -= p.Seconds
 	}
-	b.explainNegatives()
-	return b.Breakdown
+	if b.Unexplained < 1e-9 { // rounding
+		b.Unexplained = max(b.Unexplained, 0)
+	}
 }
 
 func (w window) splitService(b *row, r result.Requests) {
@@ -255,25 +290,4 @@ func wireNote(r result.Requests) string {
 		return "waiting for a connection is in it"
 	}
 	return ""
-}
-
-// explainNegatives warns of negative parts, with their likely reason.
-func (b *row) explainNegatives() {
-	const noticeable = -1e-6
-	for _, p := range b.Parts {
-		if p.Seconds >= noticeable {
-			continue
-		}
-		switch p.Name {
-		case result.PartWire:
-			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers went on after the answer")
-		case result.PartFairness:
-			b.warn("fairness is negative: validating webhooks run side by side, and their sum was taken off")
-		default:
-			b.warn("%s is negative: clocks or counters were read out of step", p.Name)
-		}
-	}
-	if b.Unexplained < noticeable {
-		b.warn("unexplained is negative: the parts are means over more than our requests (see what each is of), and others' took longer")
-	}
 }

@@ -1,0 +1,246 @@
+package breakdown
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// bounds are the least and the most that something can be, in seconds.
+type bounds struct{ least, most float64 }
+
+func (b bounds) width() float64 { return b.most - b.least }
+
+// fixedSchemas are the flow schemas of components, nodes and probes. No load's user is in their subjects, so that what waits
+// there is not a load's request.
+func fixedSchemas() []string {
+	return []string{
+		"exempt", "probes", "system-leader-election", "workload-leader-election", "endpoint-controller", "system-node-high", "system-nodes",
+		"kube-controller-manager", "kube-scheduler", "kube-system-service-accounts",
+	}
+}
+
+// outside is the time of a call's requests that their SLI duration leaves out, as means of a request: waits in priority and
+// fairness, and webhooks (endpoints/metrics, MonitorRequest).
+type outside struct {
+	seconds, resolution float64 // below the resolution seconds tells nothing
+	fairness, webhooks  bounds
+	asked               bool // a webhook ran for the operation
+}
+
+// outside bounds the two parts of what a call's SLI duration leaves out. Webhooks have the operation alone, waits the flow
+// schema alone; together they are known for the call. So webhooks took the call what they took in all, less what
+// other calls of the operation can have taken at most, and the rest waited, at most as long as all requests of its schemas did.
+func (w window) outside(c call) outside {
+	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
+	o := outside{fairness: bounds{most: wet.mean()}}
+	room := w.durations(c)
+	if w.recorded(famSLI) {
+		sli := w.total(famSLI, c.is)
+		// Means are compared, not sums: a scrape may come between the two observations of one request.
+		o.seconds = wet.mean() - sli.mean()
+		o.resolution = max(math.Abs(wet.count-sli.count)/max(wet.count, 1)*wet.mean(), -o.seconds)
+		o.seconds = max(o.seconds, 0)
+		o.fairness.most = o.seconds
+		room = w.excesses(c)
+	}
+	if t := w.webhooks(c.operation); t.most > 0 && wet.count > 0 {
+		o.asked = true
+		o.webhooks = bounds{max(t.least-room, 0) / wet.count, t.most / wet.count}
+	}
+	o.fairness.least = max(o.fairness.most-o.webhooks.most, 0)
+	o.fairness.most = max(o.fairness.most-o.webhooks.least, 0)
+	if w.recorded(famWait) && wet.count > 0 {
+		o.fairness.most = min(o.fairness.most, w.waits()/wet.count)
+	}
+	o.fairness.least = min(o.fairness.least, o.fairness.most)
+	if w.recorded(famSLI) {
+		o.webhooks.most = min(o.webhooks.most, o.seconds-o.fairness.least)
+		o.webhooks.least = min(max(o.webhooks.least, o.seconds-o.fairness.most), o.webhooks.most)
+	}
+	return o
+}
+
+// waits adds up how long requests that a load may have sent stood in the queues of priority and fairness.
+func (w window) waits() float64 {
+	return w.total(famWait, func(l map[string]string) bool {
+		return l["execute"] != "false" && !slices.Contains(fixedSchemas(), l["flow_schema"])
+	}).sum
+}
+
+// webhooks bounds the time that requests of an operation waited for webhooks, all requests together. Mutating webhooks are
+// called one after another. Validating ones are called side by side: together they take as long as the slowest, and at most
+// as long as their plugin.
+func (w window) webhooks(operation string) bounds {
+	if operation == "" {
+		return bounds{}
+	}
+	of := func(l map[string]string) bool { return l["operation"] == operation }
+	mutating := w.total(famWebhook, func(l map[string]string) bool { return of(l) && l["type"] == "admit" }).sum
+	var validating bounds
+	for _, t := range w.by(famWebhook, "name", func(l map[string]string) bool { return of(l) && l["type"] != "admit" }) {
+		validating.least = max(validating.least, t.sum)
+		validating.most += t.sum
+	}
+	plugin := w.total(famController, func(l map[string]string) bool { return of(l) && l["name"] == "ValidatingAdmissionWebhook" })
+	if plugin.count > 0 {
+		validating.most = max(min(validating.most, plugin.sum), validating.least)
+	}
+	return bounds{mutating + validating.least, mutating + validating.most}
+}
+
+// durations adds up the time of all other calls of the operation.
+func (w window) durations(c call) float64 {
+	verbs := verbsOf(c.operation)
+	return w.total(famRequest, func(l map[string]string) bool {
+		return slices.Contains(verbs, l["verb"]) && l["dry_run"] == "" && !c.is(l)
+	}).sum
+}
+
+// excesses is by how much the durations of all other calls of the operation are over their SLI durations.
+func (w window) excesses(c call) float64 {
+	type key struct{ verb, group, resource, subresource string }
+	all, sli := map[key]total{}, map[key]total{}
+	verbs := verbsOf(c.operation)
+	for family, into := range map[string]map[key]total{famRequest: all, famSLI: sli} {
+		for _, s := range w.families[family] {
+			l := s.labels
+			if slices.Contains(verbs, l["verb"]) && l["dry_run"] == "" && !c.is(l) {
+				k := key{verbOf(l), l["group"], l["resource"], l["subresource"]}
+				into[k] = into[k].plus(s.total)
+			}
+		}
+	}
+	sum := 0.0
+	for k, t := range all {
+		sum += max(t.mean()-sli[k].mean(), 0) * t.count
+	}
+	return sum
+}
+
+// plugins bounds the time of a request of a call in admission without webhooks: plugins and policies. They are measured by
+// operation. Requests on one resource are taken for alike; those on others may have taken any of it, up to their whole time.
+func (w window) plugins(c call) bounds {
+	verbs := verbsOf(c.operation)
+	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
+	same := w.total(famRequest, func(l map[string]string) bool { return of(l) && c.sameResource(l) })
+	if same.count == 0 {
+		return bounds{}
+	}
+	all := w.total(famAdmission, func(l map[string]string) bool { return l["operation"] == c.operation }).sum
+	all = max(all-w.webhooks(c.operation).most, 0)
+	room := 0.0
+	others := map[call]float64{}
+	for _, s := range w.families[w.served()] {
+		if of(s.labels) && !c.sameResource(s.labels) {
+			others[call{group: s.labels["group"], resource: s.labels["resource"]}] += s.sum
+		}
+	}
+	for o, sum := range others {
+		room += max(sum-w.stored(o, c.operation), 0)
+	}
+	return bounds{max(all-room, 0) / same.count, all / same.count}
+}
+
+// served is the histogram of requests that leaves out most of what is not admission's plugins.
+func (w window) served() string {
+	if w.recorded(famSLI) {
+		return famSLI
+	}
+	return famRequest
+}
+
+// stored is the time at etcd of an operation's writes to a resource, which is no time of admission. A graceful deletion is
+// an update at etcd: where there are both it is not known.
+func (w window) stored(o call, operation string) float64 {
+	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
+	if operation == "UPDATE" && w.calls(o, "DELETE")+w.calls(o, deleteCollection) > 0 {
+		return 0
+	}
+	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
+}
+
+// noticeableShare is the part of a client's mean below which bounds need not be told apart.
+const noticeableShare = 0.01
+
+// queues adds the parts that are priority and fairness, and admission; what can be either is a part too.
+func (w window) queues(b *row, c call, all total, perRequest float64) {
+	o := w.outside(c)
+	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)
+	known := o.fairness.width() <= tolerance
+	waited, webhooks := o.fairness.least, o.webhooks.least
+	if known {
+		waited = o.fairness.most
+		webhooks = min(o.webhooks.most, o.seconds-waited)
+	}
+	switch {
+	case !w.recorded(famSLI):
+		webhooks = o.webhooks.least
+		b.warn("%s was not recorded: priority and fairness is in the unexplained", famSLI)
+	case known || waited > 0:
+		source := famRequest + " less " + famSLI
+		if o.asked {
+			source += " less " + famWebhook
+		}
+		if w.recorded(famWait) {
+			source += ", at most " + famWait
+		}
+		b.part(result.PartFairness, waited*perRequest, ofCall, source, "")
+		if most := o.resolution * perRequest; waited < o.resolution {
+			p := &b.Parts[len(b.Parts)-1]
+			p.Seconds, p.Most = 0, &most
+		}
+	}
+	if !known && w.recorded(famSLI) {
+		both := min(o.seconds, o.webhooks.most+o.fairness.most) - waited - webhooks
+		b.part(result.PartAdmissionOrFairness, both*perRequest, ofCall, famRequest+" less "+famSLI, fmt.Sprintf(
+			"it cannot be told which: in all, priority and fairness took %s, webhooks %s", between(o.fairness, perRequest), between(o.webhooks, perRequest)))
+	}
+	if c.operation != "" {
+		w.admission(b, c, all, perRequest, webhooks, o.asked, tolerance)
+	}
+}
+
+func between(b bounds, perRequest float64) string {
+	return fmt.Sprintf("%.3g to %.3g ms", b.least*perRequest*1e3, b.most*perRequest*1e3)
+}
+
+// admission adds what webhooks took a request, and plugins and policies. What other resources' requests may have taken instead is
+// not added.
+func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
+	if !w.recorded(famAdmission) {
+		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
+		return
+	}
+	plugins := w.plugins(c)
+	of, note := ofCall, ""
+	if share := all.count / w.ofOperation(c.operation); share < 1 {
+		of = ofOperation
+		note = fmt.Sprintf("measured over all %s requests, of which these are %.0f%%", c.operation, 100*share)
+	}
+	if webhooks > 0 {
+		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))
+	} else if asked {
+		note = join(note, "no time of webhooks is certain to be in it")
+	}
+	seconds := plugins.least
+	if plugins.width() <= tolerance {
+		seconds = plugins.most
+	}
+	b.part(result.PartAdmission, (webhooks+seconds)*perRequest, of, famAdmission, note)
+	if plugins.width() > tolerance {
+		p := &b.Parts[len(b.Parts)-1]
+		most := (webhooks + plugins.most) * perRequest
+		p.Most = &most
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, or other resources' requests took it", plugins.width()*perRequest*1e3))
+	}
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
