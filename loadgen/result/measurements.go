@@ -123,6 +123,8 @@ type Watches struct {
 	Open        int              `json:"open"` // established at the phase's end
 	Failed      int64            `json:"failed"`
 	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
+	// Refusals: of the failed attempts, by status and the API server's message, as "429 storage is (re)initializing"
+	Refusals    map[string]int64 `json:"refusals,omitempty"`
 	OpenLatency Latency          `json:"openLatency"`        // intended start to response headers
 	Expected    int64            `json:"expected"`           // acknowledged writes times their watches
 	Delivered   int64            `json:"delivered"`          // first deliveries

@@ -88,7 +88,14 @@ type Resource struct {
 	Namespaced bool
 }
 
-// ResourceOf finds the resource of an object's kind.
+// UnknownError is an object of a kind that the cluster lacks.
+type UnknownError struct{ Object scenario.Object }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("%s: the cluster has no %s of %s (`kubectl api-resources` lists what it has; a custom one needs its definition before it)", e.Object.Place, e.Object.Kind, e.Object.APIVersion)
+}
+
+// ResourceOf finds the resource of an object's kind. An UnknownError: the cluster has no such kind.
 func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
@@ -96,7 +103,7 @@ func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	}
 	found, err := mapper.RESTMapping(gv.WithKind(o.Kind).GroupKind(), gv.Version)
 	if meta.IsNoMatchError(err) {
-		return Resource{}, fmt.Errorf("%s: the cluster has no %s of %s (`kubectl api-resources` lists what it has; a custom one needs its definition before it)", o.Place, o.Kind, o.APIVersion)
+		return Resource{}, &UnknownError{o}
 	}
 	if err != nil {
 		return Resource{}, fmt.Errorf("%s: find the resource of %s: %w", o.Place, o.Kind, err)

@@ -120,6 +120,9 @@ func watchRow(p result.Phase, w result.Watches) []string {
 	}
 	failed := chart.Count(w.Failed)
 	if kinds := tally(w.Failures); kinds != "" {
+		if why := tally(w.Refusals); why != "" {
+			kinds += "; " + why
+		}
 		failed += " (" + kinds + ")"
 	}
 	row := []string{chart.Clean(p.Name), chart.Clean(w.Load), chart.Clean(w.Resource), open, failed}

@@ -77,7 +77,7 @@ func (r *run) execute(parent, watched context.Context) {
 	events.last(windUp)
 	r.info.MissedFaults = append(r.phases.missed, events.lost...)
 	r.info.Versions.Moves = events.moves.list()
-	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles())
+	r.info.Warnings = slices.Concat(r.info.Warnings, r.phases.aborts.blind(), r.phases.idles(), r.loads.unserved())
 	if taken := r.target.lockTaken(); taken != "" {
 		r.info.Warnings = append(r.info.Warnings, taken)
 	}

@@ -34,16 +34,23 @@ type loads struct {
 
 	hurry <-chan struct{} // closed when requests in flight are no longer waited for
 
-	mu     sync.Mutex
-	failed error
-	halted bool // nothing is started any more
+	definesLater func(resource string) bool
+
+	mu      sync.Mutex
+	failed  error
+	unready []string // loads whose resource was never served, and why
+	halted  bool     // nothing is started any more
 }
 
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	stop context.CancelFunc // while it runs
-	done chan struct{}      // closed when it has ended
+	// late is the error of a load whose resource was not served before the first phase, and that the scenario may define
+	// in a phase; nil: it was prepared. ready is closed when it is.
+	late  error
+	ready chan struct{}
+	stop  context.CancelFunc // while it runs
+	done  chan struct{}      // closed when it has ended
 }
 
 // newLoads makes the loads and the objects they work on, so that no phase begins with
@@ -56,12 +63,12 @@ func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir
 	if err != nil {
 		return nil, exitcode.EnvironmentError(err)
 	}
-	ls := &loads{hurry: hurry, fleet: fleet}
+	ls := &loads{hurry: hurry, fleet: fleet, definesLater: s.MayDefine}
 	for i, at := range s.Loads() {
 		if divided := fleet.Load(at.Name); divided != nil {
 			made[i] = divided
 		}
-		ls.all = append(ls.all, &placed{at: at, load: made[i]})
+		ls.all = append(ls.all, &placed{at: at, load: made[i], ready: make(chan struct{})})
 	}
 	return ls, ls.prepare(ctx)
 }
@@ -72,7 +79,13 @@ func (ls *loads) prepare(ctx context.Context) error {
 	group.SetLimit(prepareAtOnce)
 	for i, p := range ls.all {
 		group.Go(func() error {
-			if err := p.load.Prepare(ctx); err != nil {
+			err := p.load.Prepare(ctx)
+			switch {
+			case err == nil:
+				close(p.ready)
+			case ls.definedLater(err):
+				p.late = err
+			default:
 				errs[i] = exitcode.Environmentf("%w %s (%s): %w", ErrPrepare, p.at.Name, p.at.Path, err)
 			}
 			return nil
@@ -97,6 +110,9 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 		}
 		go func() {
 			defer close(p.done)
+			if !ls.awaitReady(ctx, p) {
+				return
+			}
 			if err := p.load.Run(ctx); err != nil && ctx.Err() == nil {
 				ls.fail(fmt.Errorf("load %s: %w", p.at.Name, err))
 			}

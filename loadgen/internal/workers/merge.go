@@ -236,13 +236,13 @@ func mergeWatches(parts []load.Part) (*result.Watches, error) {
 		return nil, nil
 	}
 	sum := all[0].Sums
-	sum.Failures = maps.Clone(sum.Failures)
+	sum.Failures, sum.Refusals = maps.Clone(sum.Failures), maps.Clone(sum.Refusals)
 	for _, p := range all[1:] {
 		s := p.Sums
 		sum.Wanted += s.Wanted
 		sum.Open += s.Open
 		sum.Failed += s.Failed
-		sum.Failures = addCounts(sum.Failures, s.Failures)
+		sum.Failures, sum.Refusals = addCounts(sum.Failures, s.Failures), addCounts(sum.Refusals, s.Refusals)
 		sum.Expected += s.Expected
 		sum.Delivered += s.Delivered
 		sum.Lost += s.Lost

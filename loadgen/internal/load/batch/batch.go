@@ -115,6 +115,7 @@ func (o *operation) Prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.resources = nil // an earlier attempt may have failed behind the first
 	for _, first := range firsts {
 		r, err := objects.ResourceOf(mapper, first)
 		if err != nil {

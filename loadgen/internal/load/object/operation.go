@@ -161,9 +161,10 @@ func (o *operation) draw(n int64) (which, tenant int) {
 	return which, tenant
 }
 
-// Prepare finds the resources and makes the objects.
+// Prepare finds the resources and makes the objects. After an error it can be called again.
 func (o *operation) Prepare(ctx context.Context) error {
 	defer o.asker.close()
+	o.actions = nil
 	for _, s := range o.order {
 		if err := s.find(ctx); err != nil {
 			return err

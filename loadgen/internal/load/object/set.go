@@ -147,6 +147,7 @@ func (s *Set) find(ctx context.Context) error {
 	if !s.resource.namespaced {
 		s.namespaces, s.spread = s.namespaces[:1], even(1)
 	}
+	s.paths = nil // an earlier attempt may have failed behind this
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}

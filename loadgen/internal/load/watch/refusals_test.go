@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -133,4 +135,35 @@ func TestSilentServerIsGivenUp(t *testing.T) {
 	await(t, "bookmarks", func() bool { return w.Results()["storm"].Bookmarks == testWatches })
 	w.overdue(w.now() + 2*listwatch.ShortestWatch + endGrace + time.Second)
 	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
+}
+
+// A storage that is made again, as after a change of a CRD, refuses with 429: the watch waits as long as it says, goes on, and
+// the refusal is counted with the server's reason.
+func TestRefusalsHaveTheServersReason(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Int64
+	s := newStub(t, nil)
+	s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if !isWatch(r) || refused.Add(1) > 2 {
+			return false
+		}
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, "storage is (re)initializing")
+		return true
+	}
+	w, _ := flood(t, s, nil, nil)
+	if w.Failed != 2 || w.Failures["429"] != 2 || w.Refusals["429 storage is (re)initializing"] != 2 || w.Lost != 0 {
+		t.Errorf("%d failed, %v, refusals %q, %d lost", w.Failed, w.Failures, w.Refusals, w.Lost)
+	}
+}
+
+// Messages that are all different do not fill a result.
+func TestRefusalsAreFew(t *testing.T) {
+	s := newWatchStats()
+	for i := range 1000 {
+		s.fail(load.Outcome(429), fmt.Sprintf("429 request %d", i))
+	}
+	if _, _, refusals := s.failed(); len(refusals) != mostRefusals+1 || refusals["other messages"] != 1000-mostRefusals {
+		t.Errorf("%d messages: %v", len(refusals), refusals)
+	}
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -40,20 +41,35 @@ type watchStats struct {
 
 	mu       sync.Mutex
 	failures map[load.Outcome]int64
+	refusals map[string]int64 // by status and message; nil: there are none
 }
 
 func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-func (s *watchStats) fail(o load.Outcome) {
+// mostRefusals bounds the messages of refusals that are told apart.
+const mostRefusals = 10
+
+// fail counts an attempt that failed, and the server's words for it; "" if it had none.
+func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures[o]++
+	if message == "" {
+		return
+	}
+	if s.refusals == nil {
+		s.refusals = map[string]int64{}
+	}
+	if _, known := s.refusals[message]; !known && len(s.refusals) >= mostRefusals {
+		message = "other messages"
+	}
+	s.refusals[message]++
 }
 
 // failed gives the count of attempts that failed, and by kind.
-func (s *watchStats) failed() (all int64, byKind map[string]int64) {
+func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for o, n := range s.failures {
@@ -63,7 +79,7 @@ func (s *watchStats) failed() (all int64, byKind map[string]int64) {
 		all += n
 		byKind[o.String()] = n
 	}
-	return all, byKind
+	return all, byKind, maps.Clone(s.refusals)
 }
 
 type totals struct {
@@ -95,7 +111,7 @@ func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 		Events: s.tally.events, Bookmarks: s.tally.bookmarks, Bytes: s.tally.bytes,
 		Reconnects: s.reconnects.Load(), Relists: s.relists.Load(), Malformed: s.malformed.Load(),
 	}
-	r.Failed, r.Failures = s.failed()
+	r.Failed, r.Failures, r.Refusals = s.failed()
 	for _, n := range lost {
 		if n > 0 {
 			r.Lossy++

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
@@ -26,6 +27,8 @@ func (v *watcher) End(err error) {
 	}
 	if v.failed != nil {
 		err = v.failed
+	} else if v.refusal != nil {
+		err = v.refusal
 	} else if err == nil && !v.scan.idle() {
 		err = malformed("a stream that ends within an event")
 	}
@@ -62,9 +65,17 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 		stats.malformed.Add(1)
 		w.all.malformed.Add(1)
 	default:
-		stats.fail(outcomeOf(err))
+		stats.fail(outcomeOf(err), v.message())
 	}
 	return wait
+}
+
+// message is the server's own words for a refusal, behind its status; "" where it was none or had no words.
+func (v *watcher) message() string {
+	if v.refusal == nil || len(v.refused) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", v.refusal.Status, load.Message(v.refusal.Status, v.refused))
 }
 
 func outcomeOf(err error) load.Outcome {

@@ -39,6 +39,9 @@ type watcher struct {
 	events    int
 	// failed is why the stream is given up, once it is.
 	failed error
+	// refusal is the answer that is no success, refused the beginning of its body; nil: there is none.
+	refusal *listwatch.Refusal
+	refused []byte
 
 	// opening is held while an attempt is being made.
 	opening sync.Mutex
@@ -54,6 +57,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	defer v.opening.Unlock()
 	w := v.set
 	v.asked, v.failed, v.up, v.listing, v.events = v.machine.Next, nil, false, false, 0
+	v.refusal, v.refused = nil, nil
 	if !v.joined && v.asked == listwatch.Watch {
 		v.rv = max(v.rv, w.newest.Load())
 	}
@@ -87,8 +91,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 // Header is the answer to the request.
 func (v *watcher) Header(h h2conn.Header) {
 	if h.Status != http.StatusOK {
-		// What else it says does not matter, and may never end.
-		v.giveUp(&listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter})
+		v.refusal = &listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter}
 		return
 	}
 	if v.asked < listwatch.List {
@@ -122,6 +125,13 @@ func (v *watcher) established() {
 // Data is a piece of the stream.
 func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
+		return
+	}
+	if v.refusal != nil { // its message is kept; the rest does not matter, and may never end
+		v.refused = append(v.refused, p[:min(len(p), keptRefusal-len(v.refused))]...)
+		if len(v.refused) == keptRefusal {
+			v.giveUp(v.refusal)
+		}
 		return
 	}
 	l := v.connection

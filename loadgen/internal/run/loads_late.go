@@ -1,0 +1,90 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A load of a phase waits servedWithin for its resource, and asks again each servedPoll. One of the background waits until the
+// run ends: a later phase may define the resource.
+const (
+	servedWithin = 2 * time.Minute
+	servedPoll   = 250 * time.Millisecond
+)
+
+// definedLater reports whether a load was not prepared because the API server lacks a resource that the scenario may define in
+// a phase.
+func (ls *loads) definedLater(err error) bool {
+	if lacks, ok := errors.AsType[*object.UnknownError](err); ok {
+		return ls.definesLater(lacks.Resource)
+	}
+	if lacks, ok := errors.AsType[*objects.UnknownError](err); ok {
+		return ls.definesLater(scenario.ResourceOf(lacks.Object.APIVersion, lacks.Object.Kind))
+	}
+	return false
+}
+
+// awaitReady waits until a load is prepared: one that is late is prepared when its resource is served, and measured changes
+// wait for the watches that make their objects. False: it is not to be run.
+func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
+	of := p
+	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {
+		of = ls.all[i]
+	}
+	if of == p && p.late != nil {
+		return ls.prepareLate(ctx, p)
+	}
+	select {
+	case <-of.ready:
+		return true
+	default:
+	}
+	select {
+	case <-of.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
+	within, cancel := context.WithCancel(ctx)
+	if p.at.Phase != "" {
+		within, cancel = context.WithTimeout(ctx, servedWithin)
+	}
+	defer cancel()
+	began := time.Now()
+	for {
+		err := p.load.Prepare(within)
+		if err == nil {
+			p.late = nil
+			close(p.ready)
+			return true
+		}
+		if within.Err() == nil {
+			p.late = err // a request that was cut off says less
+		}
+		if !apiclient.Pause(within, servedPoll) {
+			ls.mu.Lock()
+			defer ls.mu.Unlock()
+			ls.unready = append(ls.unready, fmt.Sprintf("load %s (%s) sent nothing: in %s its resource was not served: %v (does the action that defines it come before the load ends?)",
+				p.at.Name, p.at.Path, time.Since(began).Round(time.Second), p.late))
+			return false
+		}
+	}
+}
+
+// unserved are the loads that sent nothing because their resource was never served, a line each.
+func (ls *loads) unserved() []string {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return slices.Clone(ls.unready)
+}

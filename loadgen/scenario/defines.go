@@ -1,0 +1,39 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+)
+
+// MayDefine reports whether something that the scenario does in a phase may make the API server serve a resource, written as
+// things.example.com. What hooks, templates and loads of objects make is not known before: they may define any resource of a
+// group that Kubernetes itself does not have.
+func (s *Scenario) MayDefine(resource string) bool {
+	_, group, _ := strings.Cut(resource, ".")
+	if !strings.Contains(group, ".") {
+		return false // no custom resource is in such a group
+	}
+	hidden := slices.ContainsFunc(s.Background, func(l Load) bool { return l.Kind == "objects" })
+	for i := range s.Phases {
+		p := &s.Phases[i]
+		for _, m := range p.Manifests() {
+			if m.Defines() && slices.ContainsFunc(m.Objects(), func(o Manifest) bool { return o.Name == resource }) {
+				return true
+			}
+		}
+		hidden = hidden || len(p.Before)+len(p.After) > 0 ||
+			slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Has() || a.Kind == "custom" }) ||
+			slices.ContainsFunc(p.Load, func(l Load) bool { return l.Kind == "objects" })
+	}
+	return hidden && !ownGroup(group)
+}
+
+// ownGroup reports whether a group is one of Kubernetes itself.
+func ownGroup(group string) bool {
+	for name := range builtIns() {
+		if _, of, _ := strings.Cut(name, "."); of == group {
+			return true
+		}
+	}
+	return false
+}
