@@ -299,6 +299,8 @@ type Figure struct {
 	Load      string   `yaml:"load,omitempty"`                                          // whose client-side objective is judged
 	Signal    string   `yaml:"signal,omitempty"`                                        // of signal-moved and signal-returned
 	Over      []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"` // phases, default all
+	// Together: consecutive phases of Over are one window of what is scraped, as a gate's
+	Together bool `yaml:"together,omitempty"`
 	// Transition: of transition-latency and transition-open
 	Transition string `yaml:"transition,omitempty"`
 	// Quantile: of transition-latency, as a gate's

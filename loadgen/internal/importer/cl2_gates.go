@@ -35,7 +35,9 @@ func (c *cl2) podStartup(m call) {
 			g.set("quantile", q.quantile)
 		}
 		g.set("max", bound.String())
-		c.gates = append(c.gates, g)
+		if c.since(g, m, false) {
+			c.gates = append(c.gates, g)
+		}
 	}
 }
 
@@ -51,26 +53,22 @@ func (c *cl2) responsiveness(m call) {
 	}
 	for _, one := range [][2]string{{"mutating-latency", single}, {"read-latency", single}, {"list-latency", "30s"}} {
 		if !judged {
-			c.figure(flow("name", one[0], "objective", one[0]))
+			c.figure(m, flow("name", one[0], "objective", one[0]))
 			continue
 		}
-		if !c.gateSet[one[0]] {
-			c.gateSet[one[0]] = true
-			g := flow("name", one[0], "objective", one[0], "max", one[1])
+		g := flow("name", unique(one[0], c.gateSet), "objective", one[0], "max", one[1])
+		if c.since(g, m, true) {
 			c.gates = append(c.gates, g)
-			c.since(g, m)
 		}
 	}
 }
 
-// figure adds a row of the table of variants, once.
-func (c *cl2) figure(m *mapping) {
-	for _, f := range c.compare {
-		if phaseName(f) == phaseName(m) {
-			return
-		}
+// figure adds a row of the table of variants, over the phases of its measurement.
+func (c *cl2) figure(m call, row *mapping) {
+	row.set("name", unique(phaseName(row), c.gateSet))
+	if c.since(row, m, true) {
+		c.compare = append(c.compare, row)
 	}
-	c.compare = append(c.compare, m)
 }
 
 // scrapeEvery is the interval at which a run records metrics, unless it is said.
@@ -90,11 +88,12 @@ func (c *cl2) throughput(m call) {
 	}
 	if bound := m.number("threshold", 0); bound > 0 && m.flag("enableViolations", true) {
 		g := flow("name", unique("scheduling-throughput", c.gateSet), "expr", expr, "min", fmt.Sprint(bound))
-		c.gates = append(c.gates, g)
-		c.since(g, m)
+		if c.since(g, m, true) {
+			c.gates = append(c.gates, g)
+		}
 		return
 	}
-	c.figure(flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
+	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
 }
 
 // cl2Pods is the labels of pods that a phase makes.
@@ -108,47 +107,111 @@ func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since notes that a gate judges the phases from a measurement's start to now, as one window.
-func (c *cl2) since(gate *mapping, m call) {
-	c.windows = append(c.windows, cl2Window{gate, burnSpan{from: m.from, to: len(c.phases)}})
+// since notes that a gate or a row is over the phases from a measurement's start to now, as one window where that can be. False:
+// there is no such phase, which is a remark.
+func (c *cl2) since(row *mapping, m call, window bool) bool {
+	if m.from >= len(c.phases) {
+		if id := "nothing " + m.id; !c.told[id] {
+			c.told[id] = true
+			m.item.remark(c.lastPhase(), m.fields.at(""), "%s is not measured: no phase lies between its start and its gather", m.id)
+		}
+		return false
+	}
+	c.windows = append(c.windows, cl2Window{row, burnSpan{from: m.from, to: len(c.phases)}, window})
+	return true
 }
 
-// cl2Window is the phases that a gate judges.
+// cl2Window is the phases that a gate or a row is over.
 type cl2Window struct {
-	gate *mapping
-	span burnSpan
+	row    *mapping
+	span   burnSpan
+	window bool // they are one window; else each phase is one
 }
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each query with a bound, and a figure for the others.
+// queries adds a gate for each query with a bound, and a row for the others.
 func (c *cl2) queries(m call) {
+	unit := m.text("unit", "")
+	scale, known := cl2Units()[unit]
 	for _, q := range m.param("queries").list("queries") {
 		name := strings.Join([]string{m.text("metricName", m.id), q.text("name", "")}, "-")
 		query := strings.Join(strings.Fields(percentV.ReplaceAllString(q.text("query", ""), "$$window")), " ")
 		g := newMapping()
 		first := g.set("name", unique(name, c.gateSet))
-		bounded := q.has("threshold")
+		bounded, higher := q.has("threshold"), q.flag("lowerBound", false)
 		most := "max"
-		if q.flag("lowerBound", false) {
+		if higher {
 			most = "min"
 		}
 		expr := fmt.Sprintf("%s(%s)", most, query)
-		if bounded && !q.flag("requireSamples", false) && most == "max" {
+		switch {
+		case scale.per > 1:
+			expr = fmt.Sprintf("%s / %g", expr, scale.per)
+		case known && 0 < scale.per && scale.per < 1:
+			expr = fmt.Sprintf("%s * %.0f", expr, 1/scale.per)
+		}
+		if bounded && !q.flag("requireSamples", false) && !higher {
 			expr += " or vector(0)"
 			addComment(first, "No series is 0, as requireSamples is off.")
+		}
+		if !known {
+			addComment(first, "Its unit is "+unit+".")
 		}
 		g.set("expr", expr)
 		if why := c.refused(g); why != "" {
 			m.item.remark(nil, q.at("query"), "no gate or figure %s: %s", name, why)
 			continue
 		}
-		if !bounded {
-			c.compare = append(c.compare, g)
+		if !c.since(g, m, true) {
 			continue
 		}
-		g.set(most, fmt.Sprint(q.number("threshold", 0)))
-		c.gates = append(c.gates, g)
-		c.since(g, m)
+		if bounded {
+			g.set(most, fmt.Sprintf("%g%s", q.number("threshold", 0), scale.suffix))
+			c.gates = append(c.gates, g)
+			continue
+		}
+		if scale.unit != "" {
+			g.set("unit", string(scale.unit))
+		}
+		if higher {
+			g.set("better", "higher")
+		}
+		c.compare = append(c.compare, g)
 	}
+}
+
+// cl2Unit is a unit of a scenario for one that a query of ClusterLoader2 names: of how many of those it is made, and the suffix
+// of a bound in the query's unit.
+type cl2Unit struct {
+	unit   scenario.Unit
+	per    float64
+	suffix string
+}
+
+// cl2Units are the units of queries that a scenario has too. ClusterLoader2 takes any text.
+func cl2Units() map[string]cl2Unit {
+	all := map[string]cl2Unit{"": {}, "none": {}}
+	for unit, names := range map[cl2Unit][]string{
+		{scenario.Seconds, 1, "s"}:             {"s", "sec", "second", "seconds"},
+		{scenario.Seconds, 1e3, "ms"}:          {"ms", "millisecond", "milliseconds"},
+		{scenario.Seconds, 1e6, "us"}:          {"us", "microsecond", "microseconds"},
+		{scenario.Ratio, 1, ""}:                {"ratio"},
+		{scenario.Ratio, 100, "%"}:             {"%", "percent", "percentage"},
+		{scenario.PerSec, 1, "/s"}:             {"1/s", "/s", "qps", "rps", "ops/s", "req/s", "requests/s"},
+		{scenario.PerHour, 1, "/h"}:            {"1/h", "/h"},
+		{scenario.Count, 1, ""}:                {"count"},
+		{scenario.Size, 1, "B"}:                {"B", "byte", "bytes"},
+		{scenario.Size, 1. / 1024, "KiB"}:      {"KiB"},
+		{scenario.Size, 1. / (1 << 20), "MiB"}: {"MiB"},
+		{scenario.Size, 1. / (1 << 30), "GiB"}: {"GiB"},
+		{scenario.Size, 1e-3, "KB"}:            {"KB", "kB"},
+		{scenario.Size, 1e-6, "MB"}:            {"MB"},
+		{scenario.Size, 1e-9, "GB"}:            {"GB"},
+	} {
+		for _, name := range names {
+			all[name] = unit
+		}
+	}
+	return all
 }

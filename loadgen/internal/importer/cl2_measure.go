@@ -117,12 +117,12 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 	case "SchedulingThroughput":
 		c.throughput(m)
 	case "SchedulingMetrics", "PrometheusSchedulingMetrics":
-		c.figure(flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
 	case "EtcdMetrics":
-		c.figure(flow("name", "wal-fsync", "objective", "wal-fsync"))
+		c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
 	case "TestMetrics":
-		c.figure(flow("name", "wal-fsync", "objective", "wal-fsync"))
-		c.figure(flow("name", "scheduling-latency", "objective", "scheduling-latency"))
+		c.figure(m, flow("name", "wal-fsync", "objective", "wal-fsync"))
+		c.figure(m, flow("name", "scheduling-latency", "objective", "scheduling-latency"))
 		if id := "method " + method; !c.told[id] {
 			c.told[id] = true
 			m.item.remark(nil, m.fields.at(""), "its parts EtcdMetrics and SchedulingMetrics are rows of compare, and the report has what components use; restarts and memory of system pods and profiles are not measured")

@@ -141,11 +141,11 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 		c.item().remark(nil, f.at(key), "ClusterLoader2 has no such field")
 	}
 	for _, w := range c.windows {
-		c.together(w.gate, w.span)
+		c.over(w.row, w.span)
+		if w.window && w.span.to-w.span.from > 1 {
+			w.row.set("together", true)
+		}
 	}
-	c.compare = slices.DeleteFunc(c.compare, func(m *mapping) bool {
-		return slices.ContainsFunc(c.gates, func(g *mapping) bool { return phaseName(g) == phaseName(m) })
-	})
 	if len(c.phases) == 0 {
 		return nil, c.nothing(c.src.file)
 	}

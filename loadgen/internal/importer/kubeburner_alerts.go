@@ -44,8 +44,8 @@ func (b *burner) alert(f *fields, item *item) {
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
 	// An expression over the time of a job is judged in each job's phases together, others in all.
 	spans := []burnSpan{{}}
-	if judged && strings.Contains(expr, "$window") {
-		spans = slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
+	if strings.Contains(expr, "$window") {
+		spans = b.jobSpans()
 	}
 	for n, span := range spans {
 		m := newMapping()
@@ -71,26 +71,35 @@ func (b *burner) alert(f *fields, item *item) {
 			b.gates = append(b.gates, m)
 		default:
 			m.set("unit", "count")
+			b.together(m, span)
 			b.compare = append(b.compare, m)
 		}
 	}
 }
 
+// jobSpans are the phases of each job that has some.
+func (b *burner) jobSpans() []burnSpan {
+	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
+}
+
 // together restricts a gate to phases as one window; without any it is over each of all.
 func (d *draft) together(gate *mapping, span burnSpan) {
-	if span.to-span.from < 1 {
-		return
-	}
-	if span.to-span.from < len(d.phases) {
-		var over []string
-		for _, p := range d.phases[span.from:span.to] {
-			over = append(over, phaseName(p))
-		}
-		gate.set("over", over)
-	}
+	d.over(gate, span)
 	if span.to-span.from > 1 {
 		gate.set("together", true)
 	}
+}
+
+// over restricts a gate or a row to phases; without any it is over all.
+func (d *draft) over(row *mapping, span burnSpan) {
+	if n := span.to - span.from; n < 1 || n == len(d.phases) {
+		return
+	}
+	var over []string
+	for _, p := range d.phases[span.from:span.to] {
+		over = append(over, phaseName(p))
+	}
+	row.set("over", over)
 }
 
 // promQL is an expression of a profile. why says what it has that the import does not know.
@@ -111,24 +120,36 @@ func (b *burner) metricProfile(file string, root *yaml.Node) {
 func (b *burner) metric(f *fields, item *item) {
 	name := f.text("metricName", "")
 	expr, why := b.promQL(f.text("query", ""))
-	m := newMapping()
-	m.set("name", unique(name, b.gateSet))
 	instant := f.flag("instant", false)
-	if why == "" {
-		value := fmt.Sprintf("max(%s)", expr)
-		if !instant {
-			value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
-		}
-		m.set("expr", value)
-		why = b.refused(m)
+	base := unique(name, b.gateSet)
+	// An expression over the time of a job has a row for each job, over its phases together; others are over all.
+	spans := []burnSpan{{}}
+	if strings.Contains(expr, "$window") {
+		spans = b.jobSpans()
 	}
-	switch {
-	case why != "":
-		item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
-	case instant && f.flag("captureStart", false):
+	if instant && f.flag("captureStart", false) && why == "" {
 		item.remark(nil, f.at("captureStart"), "the figure %s is of the end of a phase; its value at the start is in the archive alone", name)
-		fallthrough
-	default:
+	}
+	for n, span := range spans {
+		m := newMapping()
+		of := base
+		if n > 0 {
+			of = unique(withSuffix(base, span.job), b.gateSet)
+		}
+		m.set("name", of)
+		if why == "" {
+			value := fmt.Sprintf("max(%s)", expr)
+			if !instant {
+				value = fmt.Sprintf("max_over_time(%s[$window:5s])", value)
+			}
+			m.set("expr", value)
+			why = b.refused(m)
+		}
+		if why != "" {
+			item.remark(nil, f.at("query"), "no figure %s: %s", name, why)
+			break
+		}
+		b.together(m, span)
 		b.compare = append(b.compare, m)
 	}
 	f.ignore("captureStart")

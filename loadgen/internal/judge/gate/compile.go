@@ -259,7 +259,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var errs []error
 	for _, f := range s.Compare {
 		g := scenario.Gate{
-			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over,
+			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over, Together: f.Together,
 		}
 		// The bound is there for its side only: which of several values is the worst.
 		least := "max"
