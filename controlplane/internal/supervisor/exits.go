@@ -67,21 +67,25 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	if handover {
 		how += ", its lease handed over"
 	}
+	full := !expected && !handover && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output())
+	if full {
+		how += ", as etcd's database is full"
+	}
 	s.plane.Events.Append(control.Event{
 		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected, Handover: handover,
 	})
-	if !expected && !s.restart(c, i, handover) {
+	if !expected && !s.restart(c, i, handover, full) {
 		s.plane.Fail(s.diedError(i))
 	}
 }
 
 // restart restarts a component that has ended unexpectedly, after its back-off, if
-// that was a handover of its lease or due to a fault; else it returns false at once.
-func (s *Supervisor) restart(c *component, i *instance, handover bool) bool {
+// that was a handover of its lease, or due to a fault or a full database; else it returns false at once.
+func (s *Supervisor) restart(c *component, i *instance, handover, full bool) bool {
 	exit := i.child.Exit()
 	faults := s.plane.Faults.List()
 	s.mu.Lock()
-	if !s.settled || !handover && !underFault(faults, c.revived, exit.At) {
+	if !s.settled || !handover && !full && !underFault(faults, c.revived, exit.At) {
 		s.mu.Unlock()
 		return false
 	}
@@ -92,9 +96,12 @@ func (s *Supervisor) restart(c *component, i *instance, handover bool) bool {
 	c.crashes++
 	wait := backoff(c.crashes)
 	s.mu.Unlock()
-	if handover {
+	switch {
+	case handover:
 		s.plane.Progress("%-26s %s: its lease was handed over; started again in %v, as the kubelet would", c.process.Name, i.ending(), wait)
-	} else {
+	case full:
+		s.plane.Progress("%-26s %s: its lease could not be renewed, as etcd's database is full; started again in %v, as the kubelet would", c.process.Name, i.ending(), wait)
+	default:
 		s.plane.Progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), wait, s.quoteLog(i))
 	}
 	timer := time.NewTimer(wait)

@@ -67,3 +67,14 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 	}
 	return handedOver(kind, i.child.Exit(), i.child.Started, i.child.Output(), logs)
 }
+
+// A full database refuses the renewal of leases too, so that schedulers and controller managers exit. The load has filled it, or
+// what fills it is being looked for: the plane lives on, and they are started again as their kubelet would.
+
+// databaseFull is what etcd answers to a write once its quota is used up.
+const databaseFull = "mvcc: database space exceeded"
+
+// leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log is what it has written.
+func leftByFullDatabase(kind string, exit process.Exit, log string) bool {
+	return exit.Signal == "" && slices.Contains(control.ElectedKinds(), kind) && strings.Contains(strings.ToLower(log), leaseLost) && strings.Contains(log, databaseFull)
+}

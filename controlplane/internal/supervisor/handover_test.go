@@ -110,3 +110,48 @@ func TestLostLeaseWithoutHandover(t *testing.T) {
 		t.Errorf("the plane ended by %v", err)
 	}
 }
+
+// A scheduler that cannot renew its lease, as etcd's database is full, is started again: the load may have filled it.
+func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "go"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const lost = `echo 'E1128 leaderelection.go:509] "Failed to update lease" err="etcdserver: mvcc: database space exceeded"'; echo 'E1128 "leaderelection lost/stopped"'; exit 1`
+	p := supervise(t, "cd "+dir+"; if mkdir once; then read line <go; "+lost+"; fi; "+lasting, lasting)
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	exit := p.eventsOf(t, scheduler, control.EventExit, 1)[0]
+	if exit.Expected || exit.Handover || exit.Detail != "exited with code 1, as etcd's database is full" {
+		t.Errorf("exit: %+v", exit)
+	}
+	p.eventsOf(t, scheduler, control.EventStart, 1)
+	select {
+	case err := <-p.died:
+		t.Errorf("the plane ended by %v", err)
+	default:
+	}
+}
+
+// Only a lease that was lost to a full database is no death.
+func TestLeftByFullDatabase(t *testing.T) {
+	const full, lost = "etcdserver: mvcc: database space exceeded\n", "leaderelection lost\n"
+	exit := process.Exit{Code: 1}
+	for name, c := range map[string]struct {
+		kind string
+		exit process.Exit
+		log  string
+		want bool
+	}{
+		"both":                   {control.KindScheduler, exit, full + lost, true},
+		"no full database":       {control.KindScheduler, exit, lost, false},
+		"no lost lease":          {control.KindScheduler, exit, full, false},
+		"a signal":               {control.KindScheduler, process.Exit{Code: -1, Signal: "killed"}, full + lost, false},
+		"a kind without a lease": {control.KindAPIServer, exit, full + lost, false},
+	} {
+		if got := leftByFullDatabase(c.kind, c.exit, c.log); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

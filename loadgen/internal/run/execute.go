@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -58,7 +60,7 @@ func (r *run) execute(parent, watched context.Context) {
 		r.info.Interrupted = true
 		r.event(time.Now(), result.EventNote, "interrupted", "")
 	case err != nil && !errors.Is(err, errConditionNotMet):
-		r.fail(r.target.firstCause(parent, err))
+		r.endBy(r.target.firstCause(parent, err))
 	}
 	r.tearDown()
 	r.display.beginStage(Ending)
@@ -117,6 +119,19 @@ func (r *run) loseWorker(err error) {
 	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
 	r.step("could not go on: %v", err)
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
+}
+
+// endBy notes what ended the phases: a limit of the cluster that was reached, which is a failure of the run, or else its
+// environment.
+func (r *run) endBy(err error) {
+	why := breachOf(err)
+	if why == "" {
+		r.fail(err)
+		return
+	}
+	r.info.Aborted = fmt.Sprintf("%s: %s", why, strings.ReplaceAll(err.Error(), "\n", " "))
+	r.step("ended early: %s", r.info.Aborted)
+	r.event(time.Now(), result.EventNote, "ended early", r.info.Aborted)
 }
 
 func (r *run) fail(err error) {

@@ -27,12 +27,22 @@ func (r *run) tearDown() {
 		r.display.beginStage(scenario.Teardown)
 		err = r.phases.tearDown(ctx)
 	}
+	r.tornDown(err)
+}
+
+// tornDown notes how a teardown ended. What a limit of the cluster refused is a warning: the run is over, and was judged by its
+// gates.
+func (r *run) tornDown(err error) {
+	breach := breachOf(err)
 	if err != nil {
 		err = errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
+	if breach != "" {
+		err = fmt.Errorf("%s: %w", breach, err)
+	}
 	switch {
 	case err == nil:
-	case r.info.Failure != "" || r.info.Aborted != "" || r.info.Interrupted:
+	case breach != "" || r.info.Failure != "" || r.info.Aborted != "" || r.info.Interrupted:
 		r.step("warning: %v", err)
 		r.info.Warnings = append(r.info.Warnings, err.Error())
 	default:

@@ -1,0 +1,54 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// A limit that the load has reached ends a run as a failure, and not as one of its environment.
+func TestLimitsThatLoadReaches(t *testing.T) {
+	action := func(err error) error { return exitcode.Environmentf("phase p: phases.p.actions[0]: %w", err) }
+	for name, c := range map[string]struct {
+		err  error
+		want string // how the reason begins; "": the environment has failed
+	}{
+		"etcd's quota":          {action(apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded"))), "etcd's database reached its quota"},
+		"etcd's quota, bare":    {action(load.Refusal("create", 500, []byte(`{"message":"etcdserver: mvcc: database space exceeded"}`))), "etcd's database reached its quota"},
+		"a namespace's quota":   {action(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("exceeded quota: q, requested: pods=1"))), "a ResourceQuota was reached"},
+		"priority and fairness": {action(apierrors.NewTooManyRequests("later", 1)), "the API server refuses requests with 429"},
+		"descriptors":           {action(errors.New("dial: accept4: too many open files")), "a component ran out of file descriptors"},
+		"a manifest":            {action(load.Refusal("create", 422, nil)), ""},
+		"no permission":         {action(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("no"))), ""},
+	} {
+		r := underwayOf(t, parse(t, "phases: [{name: p, for: 1s}]"), console{Progress: silent{}})
+		r.endBy(c.err)
+		if c.want == "" {
+			if r.info.Failure == "" || r.info.Aborted != "" {
+				t.Errorf("%s: failure %q, ended early by %q", name, r.info.Failure, r.info.Aborted)
+			}
+			continue
+		}
+		if !strings.HasPrefix(r.info.Aborted, c.want) || !strings.Contains(r.info.Aborted, "phase p") || r.info.Failure != "" {
+			t.Errorf("%s: ended early by %q, failure %q", name, r.info.Aborted, r.info.Failure)
+		}
+	}
+}
+
+// What a full database does not let a teardown delete is a warning: the plane ends with the run.
+func TestTeardownOfAFullDatabase(t *testing.T) {
+	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1s}]"), console{Progress: silent{}})
+	r.o.Scenario.Teardown = []scenario.Action{{Kind: "delete"}}
+	r.tornDown(fmt.Errorf("teardown[0]: %w", apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded"))))
+	if r.info.Failure != "" || len(r.info.Warnings) != 1 || !strings.Contains(r.info.Warnings[0], "etcd's database reached its quota") {
+		t.Errorf("failure %q, warnings %q", r.info.Failure, r.info.Warnings)
+	}
+}
