@@ -84,7 +84,7 @@ type Run struct {
 	Profiles    []Profile `json:"profiles,omitempty"`
 	Hooks       []Hook    `json:"hooks,omitempty"`   // commands before and after phases, in their order
 	Interrupted bool      `json:"interrupted"`       // by the user
-	Aborted     string    `json:"aborted,omitempty"` // what of abortOn ended the run, which has failed
+	Aborted     string    `json:"aborted,omitempty"` // what of abortOn, or which limit of the cluster, ended the run, which has failed
 	// AbortOn: conditions that would have ended the run: of the scenario, of --abort-on, and the usual ones on a user's cluster
 	AbortOn []string `json:"abortOn,omitempty"`
 	Failure string   `json:"failure,omitempty"` // how the environment failed (exit 4)
