@@ -38,7 +38,7 @@ const (
 	PartEtcd      = "etcd"      // calls to etcd
 	// PartAdmissionOrFairness: webhooks and priority and fairness together, where they cannot be told apart
 	PartAdmissionOrFairness = "admissionOrFairness"
-	PartCache     = "cache"     // waiting for the watch cache to be current
+	PartCache               = "cache" // waiting for the watch cache to be current
 )
 
 // BreakdownPart is one part of a mean.

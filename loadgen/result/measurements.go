@@ -117,20 +117,20 @@ type Requests struct {
 
 // Watches holds the results of one set of watches in a phase.
 type Watches struct {
-	Load        string           `json:"load"`
-	Resource    string           `json:"resource"`
-	Wanted      int              `json:"wanted"`
-	Open        int              `json:"open"` // established at the phase's end
-	Failed      int64            `json:"failed"`
-	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
+	Load     string           `json:"load"`
+	Resource string           `json:"resource"`
+	Wanted   int              `json:"wanted"`
+	Open     int              `json:"open"` // established at the phase's end
+	Failed   int64            `json:"failed"`
+	Failures map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
 	// Refusals: of the failed attempts, by status and the API server's message, as "429 storage is (re)initializing"
 	Refusals    map[string]int64 `json:"refusals,omitempty"`
-	OpenLatency Latency          `json:"openLatency"`        // intended start to response headers
-	Expected    int64            `json:"expected"`           // acknowledged writes times their watches
-	Delivered   int64            `json:"delivered"`          // first deliveries
-	Lost        int64            `json:"lost"`               // expected - delivered, after the drain at the end
-	Duplicated  int64            `json:"duplicated"`         // further deliveries of one write
-	Reordered   int64            `json:"reordered"`          // deliveries older than one already seen
+	OpenLatency Latency          `json:"openLatency"` // intended start to response headers
+	Expected    int64            `json:"expected"`    // acknowledged writes times their watches
+	Delivered   int64            `json:"delivered"`   // first deliveries
+	Lost        int64            `json:"lost"`        // expected - delivered, after the drain at the end
+	Duplicated  int64            `json:"duplicated"`  // further deliveries of one write
+	Reordered   int64            `json:"reordered"`   // deliveries older than one already seen
 	// BeforeAck: deliveries before the acknowledgement: of latency zero, or of the stall in
 	// which it was seen
 	BeforeAck int64 `json:"beforeAck"`

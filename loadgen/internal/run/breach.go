@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,4 +25,33 @@ func breachOf(err error) string {
 		return "the API server refuses requests with 429"
 	}
 	return ""
+}
+
+// hintedError is an error with what to do about it.
+type hintedError struct {
+	error
+	hint string
+}
+
+func (e hintedError) Error() string { return e.error.Error() + " (" + e.hint + ")" }
+func (e hintedError) Unwrap() error { return e.error }
+
+// hinted adds what to do to an error that ends in the words of a library. One that says so itself, in parentheses at its end, stays.
+func hinted(err error) error {
+	if err == nil || strings.HasSuffix(err.Error(), ")") || errors.As(err, new(hintedError)) {
+		return err
+	}
+	text := err.Error()
+	for _, known := range [...]struct{ words, hint string }{
+		{"asked for the client to provide credentials", "the credentials are not valid for this API server, or have expired: renew those in your kubeconfig and run again; for a bundled plane see kube-apiserver's log in the run's directory"},
+		{"context deadline exceeded", "it took longer than it may: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
+		{"would exceed context deadline", "it took longer than it may: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},
+		{"connection refused", "nothing listens at that address: see the component's log, and whether it runs"},
+		{"no such host", "the name of the server is not known here: check the address in your kubeconfig, and DNS"},
+	} {
+		if strings.Contains(text, known.words) {
+			return hintedError{err, known.hint}
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,5 +51,31 @@ func TestTeardownOfAFullDatabase(t *testing.T) {
 	r.tornDown(fmt.Errorf("teardown[0]: %w", apierrors.NewInternalError(errors.New("etcdserver: mvcc: database space exceeded"))))
 	if r.info.Failure != "" || len(r.info.Warnings) != 1 || !strings.Contains(r.info.Warnings[0], "etcd's database reached its quota") {
 		t.Errorf("failure %q, warnings %q", r.info.Failure, r.info.Warnings)
+	}
+}
+
+// No words of a library reach a user without what to do.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"credentials":     {exitcode.Environmentf("phase p: %w", apierrors.NewUnauthorized("")), "renew those in your kubeconfig"},
+		"a deadline":      {exitcode.Environmentf("not all of 3 nodes were seen Ready: %w", context.DeadlineExceeded), "is the API server overloaded or the machine busy?"},
+		"a limiter":       {errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"), "is the API server overloaded"},
+		"nothing listens": {errors.New("dial tcp 127.0.0.1:1: connect: connection refused"), "see the component's log"},
+	} {
+		got := hinted(c.err)
+		if !strings.Contains(got.Error(), c.want) || !errors.Is(got, c.err) || exitcode.Of(got) != exitcode.Of(c.err) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if again := hinted(got); again.Error() != got.Error() {
+			t.Errorf("%s is hinted twice: %v", name, again)
+		}
+	}
+	for _, err := range []error{nil, errors.New("context deadline exceeded (wait longer)"), errors.New("a disk is full")} {
+		if got := hinted(err); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
 	}
 }

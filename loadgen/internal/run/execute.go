@@ -126,7 +126,7 @@ func (r *run) loseWorker(err error) {
 func (r *run) endBy(err error) {
 	why := breachOf(err)
 	if why == "" {
-		r.fail(err)
+		r.fail(hinted(err))
 		return
 	}
 	r.info.Aborted = fmt.Sprintf("%s: %s", why, strings.ReplaceAll(err.Error(), "\n", " "))

@@ -93,6 +93,7 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	var started undo
 	r, watched, err := prepare(ctx, o, gates, ends, c, &started)
 	if err != nil {
+		err = hinted(err)
 		left := started.undo(err)
 		if ctx.Err() != nil {
 			return "", interruptedError{left}
