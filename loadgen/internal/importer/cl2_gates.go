@@ -108,7 +108,7 @@ func (c *cl2) makesOthers(from int, of map[string]string) bool {
 }
 
 // since notes that a gate or a row is over the phases from a measurement's start to now, as one window where that can be. False:
-// there is no such phase, which is a remark.
+// no phase lies between, which is a remark.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
 		if id := "nothing " + m.id; !c.told[id] {

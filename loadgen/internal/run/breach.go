@@ -42,6 +42,9 @@ func hinted(err error) error {
 		return err
 	}
 	text := err.Error()
+	if apierrors.IsUnauthorized(err) {
+		text = "asked for the client to provide credentials"
+	}
 	for _, known := range [...]struct{ words, hint string }{
 		{"asked for the client to provide credentials", "the credentials are not valid for this API server, or have expired: renew those in your kubeconfig and run again; for a bundled plane see kube-apiserver's log in the run's directory"},
 		{"context deadline exceeded", "it took longer than it may: is the API server overloaded or the machine busy? see the components' logs, lower the load or run on a quiet machine"},

@@ -13,8 +13,8 @@ type bounds struct{ least, most float64 }
 
 func (b bounds) width() float64 { return b.most - b.least }
 
-// fixedSchemas are the flow schemas of components, nodes and probes. No load's user is in their subjects, so that what waits
-// there is not a load's request.
+// fixedSchemas are the flow schemas of components, nodes and probes. No load's user is in their subjects: requests that wait
+// there are other clients'.
 func fixedSchemas() []string {
 	return []string{
 		"exempt", "probes", "system-leader-election", "workload-leader-election", "endpoint-controller", "system-node-high", "system-nodes",
@@ -122,12 +122,13 @@ func (w window) excesses(c call) float64 {
 
 // plugins bounds the time of a request of a call in admission without webhooks: plugins and policies. They are measured by
 // operation. Requests on one resource are taken for alike; those on others may have taken any of it, up to their whole time.
-func (w window) plugins(c call) bounds {
+// mean is over all requests of the operation.
+func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
 	same := w.total(famRequest, func(l map[string]string) bool { return of(l) && c.sameResource(l) })
 	if same.count == 0 {
-		return bounds{}
+		return bounds{}, 0
 	}
 	all := w.total(famAdmission, func(l map[string]string) bool { return l["operation"] == c.operation }).sum
 	all = max(all-w.webhooks(c.operation).most, 0)
@@ -141,7 +142,8 @@ func (w window) plugins(c call) bounds {
 	for o, sum := range others {
 		room += max(sum-w.stored(o, c.operation), 0)
 	}
-	return bounds{max(all-room, 0) / same.count, all / same.count}
+	b = bounds{max(all-room, 0) / same.count, all / same.count}
+	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 
 // served is the histogram of requests that leaves out most of what is not admission's plugins.
@@ -164,6 +166,10 @@ func (w window) stored(o call, operation string) float64 {
 
 // noticeableShare is the part of a client's mean below which bounds need not be told apart.
 const noticeableShare = 0.01
+
+// smallShare is the part of a client's mean up to which plugins and policies are taken to need as long for each request of an
+// operation, where it is not known which resources' requests they took.
+const smallShare = 0.10
 
 // queues adds the parts that are priority and fairness, and admission; what can be either is a part too.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
@@ -214,7 +220,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)
 		return
 	}
-	plugins := w.plugins(c)
+	plugins, mean := w.plugins(c)
 	of, note := ofCall, ""
 	if share := all.count / w.ofOperation(c.operation); share < 1 {
 		of = ofOperation
@@ -226,15 +232,18 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 		note = join(note, "no time of webhooks is certain to be in it")
 	}
 	seconds := plugins.least
-	if plugins.width() <= tolerance {
+	switch {
+	case plugins.width() <= tolerance:
 		seconds = plugins.most
+	case plugins.width()*perRequest <= smallShare*b.ClientMean:
+		seconds = mean
 	}
 	b.part(result.PartAdmission, (webhooks+seconds)*perRequest, of, famAdmission, note)
 	if plugins.width() > tolerance {
 		p := &b.Parts[len(b.Parts)-1]
 		most := (webhooks + plugins.most) * perRequest
 		p.Most = &most
-		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, or other resources' requests took it", plugins.width()*perRequest*1e3))
+		p.Note = join(p.Note, fmt.Sprintf("plugins and policies took up to %.3g ms more, or other resources' requests took it", (plugins.most-seconds)*perRequest*1e3))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// milliseconds of a part, with the most that it can be; -1: there is no such part.
+// milliseconds of a part, with the most that it can be; -1: it is missing.
 func milliseconds(r result.Breakdown, name string) (least, most float64) {
 	for _, p := range r.Parts {
 		if p.Name == name {
@@ -132,7 +132,7 @@ func TestWebhooksWithOtherClients(t *testing.T) {
 	}
 }
 
-// Where others wait in our queue, and webhooks take others' requests too, nobody can tell: there is one part for both.
+// Where others wait in our queue, and webhooks take others' requests too, the metrics cannot tell: one part has both.
 func TestAdmissionOrFairness(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
@@ -147,7 +147,7 @@ func TestAdmissionOrFairness(t *testing.T) {
 		t.Errorf("admission or fairness: %v ms of 30: %+v", least, r.Parts)
 	}
 	if least, _ := milliseconds(r, result.PartFairness); least != -1 {
-		t.Errorf("fairness has %v ms of its own", least)
+		t.Errorf("fairness has %v ms too", least)
 	}
 	for _, p := range r.Parts {
 		if p.Name == result.PartAdmissionOrFairness && !strings.Contains(p.Note, "priority and fairness took 0 to 30 ms, webhooks 0 to 30 ms") {
@@ -156,7 +156,7 @@ func TestAdmissionOrFairness(t *testing.T) {
 	}
 }
 
-// A scrape between the two histograms of a request makes no time in queues, less than none neither.
+// A scrape between the two histograms of a request adds no time in queues, and no negative one.
 func TestScrapeBetweenTwoHistograms(t *testing.T) {
 	for name, c := range map[string]struct{ late, early float64 }{"SLI late": {0, 5}, "SLI early": {5, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestScrapeBetweenTwoHistograms(t *testing.T) {
 			r := l.split(nil, p)[0]
 			least, most := milliseconds(r, result.PartFairness)
 			if least != 0 || most < .1 {
-				t.Errorf("fairness is %v to %v ms where nothing waited: %+v", least, most, r)
+				t.Errorf("fairness is %v to %v ms where no request waited: %+v", least, most, r)
 			}
 			if strings.Contains(strings.Join(r.Warnings, " "), "webhook") {
 				t.Errorf("a GET is warned of webhooks: %q", r.Warnings)
@@ -202,6 +202,19 @@ func TestPoliciesOfOtherResources(t *testing.T) {
 				t.Errorf("admission is %v to %v ms, planted %v: %+v", least, most, c.ours, r.Parts)
 			}
 		})
+	}
+}
+
+// Plugins that take little are taken to need as long for every resource, and how much it can be at most is said.
+func TestSmallPluginsHaveTheOperationsMean(t *testing.T) {
+	l := newLab(t)
+	p := l.phase("p", func() {
+		l.handle("PUT", "", "configmaps", "resource", 100, 5, 0)
+		l.handle("PUT", "coordination.k8s.io", "leases", "resource", 100, 5, 0)
+		l.step("UPDATE", 200, .2)
+	}, load("w", "update", "configmaps", 100, 0, 0, 6))
+	if least, most := milliseconds(l.split(nil, p)[0], result.PartAdmission); math.Abs(least-.2) > 1e-6 || math.Abs(most-.4) > 1e-6 {
+		t.Errorf("admission is %v to %v ms, want 0.2 to 0.4", least, most)
 	}
 }
 

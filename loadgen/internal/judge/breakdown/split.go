@@ -68,13 +68,13 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part. No part is negative: what a difference is below zero is the error of what it is made of, and is told.
+// part adds a part. No part is negative: a difference below zero is an error of its terms, and gives a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
 		switch name {
 		case result.PartWire:
-			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers went on after the answer; it is shown as 0")
+			b.warn("wire is negative: the server's mean is over requests that were slower than these, or its handlers continued after the answer; it is shown as 0")
 		default:
 			b.warn("%s is negative: clocks or counters were read out of step; it is shown as 0", name)
 		}
@@ -115,7 +115,7 @@ func (w window) split(r result.Requests) result.Breakdown {
 }
 
 // fit gives the unexplained what the parts leave. Parts that add up to more than the mean are means over other requests
-// too: those of the API server are made smaller, all by one factor.
+// too: the API server's parts are made smaller, all by one factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {

@@ -137,7 +137,7 @@ func TestSilentServerIsGivenUp(t *testing.T) {
 	await(t, "all watches again", func() bool { return w.Results()["storm"].Reconnects == testWatches && w.Open() == testWatches })
 }
 
-// A storage that is made again, as after a change of a CRD, refuses with 429: the watch waits as long as it says, goes on, and
+// A storage that is made again, as after a change of a CRD, refuses with 429: the watch waits as long as it says, continues, and
 // the refusal is counted with the server's reason.
 func TestRefusalsHaveTheServersReason(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestRefusalsHaveTheServersReason(t *testing.T) {
 	}
 	w, _ := flood(t, s, nil, nil)
 	if w.Failed != 2 || w.Failures["429"] != 2 || w.Refusals["429 storage is (re)initializing"] != 2 || w.Lost != 0 {
-		t.Errorf("%d failed, %v, refusals %q, %d lost", w.Failed, w.Failures, w.Refusals, w.Lost)
+		t.Errorf("%d failed, %v, refusals %v, %d lost", w.Failed, w.Failures, w.Refusals, w.Lost)
 	}
 }
 

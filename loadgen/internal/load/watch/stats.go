@@ -41,7 +41,7 @@ type watchStats struct {
 
 	mu       sync.Mutex
 	failures map[load.Outcome]int64
-	refusals map[string]int64 // by status and message; nil: there are none
+	refusals map[string]int64 // by status and message; nil until the first
 }
 
 func newWatchStats() *watchStats {

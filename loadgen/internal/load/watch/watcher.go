@@ -39,7 +39,7 @@ type watcher struct {
 	events    int
 	// failed is why the stream is given up, once it is.
 	failed error
-	// refusal is the answer that is no success, refused the beginning of its body; nil: there is none.
+	// refusal is an answer other than 200, refused the beginning of its body; nil: the answer was 200.
 	refusal *listwatch.Refusal
 	refused []byte
 
