@@ -175,6 +175,7 @@ func TestCauses(t *testing.T) {
 		"a webhook that is slow all the time":        {plane{{"webhook", "review", 2, 0, 0, 0}, {"unsent", "loadgen", 6, 0, 0, 0}}, result.Diagnosed, "webhook-slow of review"},
 		"a busy machine ends no watches":             {plane{busy, {"watchers-ended", "configmaps", 0, 20, 24, 25}, {"pods-not-ready", "loadgen", 0, 20, 22, 30}}, result.Diagnosed, "pods-not-ready of loadgen; watch-overload of configmaps"},
 		"scrapes that are answered with 429":         {plane{{"scrape-429", "kube-apiserver-0", 0, 1, 20, 22}}, result.Diagnosed, "scrapes-throttled of kube-apiserver-0"},
+		"watches of clients that are starved":        {plane{busy, {"starved", "loadgen", 0.001, 0.006, 20, 30}, {"watchers-ended", "pods", 0, 4, 24, 26}}, result.Diagnosed, "machine of loadgen"},
 		"429 of a full priority level":               {plane{{"throttled", "configmaps", 0, 90, 20, 30}, {"flow-rejected", "workload-low", 0, 90, 20, 30}, {"scrape-429", "kube-apiserver-0", 0, 1, 22, 24}, {"failed", "429", 0, 0.23, 20, 30}, {"unsent", "loadgen", 0, 40, 20, 30}}, result.Diagnosed, "fairness of workload-low"},
 		"requests that fail from the beginning on":   {plane{{"failed", "429", 0.23, 0, 0, 0}}, result.Unknown, ""},
 		"slow clients without a cause":               {plane{{"clients-slow", "loadgen", 0.02, 0.4, 20, 30}}, result.Unknown, ""},
