@@ -83,7 +83,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			t.Errorf("mechanism %q: two of that kind, or incomplete", m.Kind)
 		}
 		kinds[m.Kind] = true
-		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, slices.Concat(slices.Collect(maps.Values(m.MovesOf))...), m.Recorded, m.Exceeds, named(m), known.Exits.Signals, known.Exits.After) {
+		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, m.Symptoms, slices.Concat(slices.Collect(maps.Values(m.MovesOf))...), m.Recorded, m.Exceeds, named(m), known.Exits.Signals, known.Exits.After) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
 				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
 			}

@@ -43,6 +43,8 @@ type mechanism struct {
 	Slows bool
 	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
 	Moves []string
+	// Symptoms lists further symptoms that follow from it. They do not explain a mechanism that has them as evidence.
+	Symptoms []string
 	// MovesOf replaces Moves, by kind of component. Of a kind that is not in it nothing follows, except of kube-apiserver;
 	// empty: Moves holds for all.
 	MovesOf map[string][]string `yaml:"movesOf"`
@@ -188,11 +190,16 @@ func (f *firing) explain(what string, components []string) {
 // follows reports whether all of the evidence follows from a mechanism, in its time.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
-		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || e.began.Before(r.earliest(e, f)) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || e.began.After(f.last.Add(f.mechanism.Lag+r.near())) || r.outlasts(e, f) {
+		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
 			return false
 		}
 	}
 	return len(evidence) > 0
+}
+
+// inTime reports whether an episode began while a mechanism could cause it, and did not outlast it.
+func (r reasoning) inTime(e episode, f firing) bool {
+	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
 
 // aftermath is the longest time for which a consequence may outlast its cause.
@@ -505,7 +512,7 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 		case f.mechanism.Load != limits:
 		case slices.Contains(f.evidence, e):
 			explained = true
-		case r.follows([]episode{e}, *f):
+		case r.follows([]episode{e}, *f), e.isOf(f.mechanism.Symptoms) && r.inTime(e, *f):
 			explained, f.harms = true, f.harms || !e.signal.Inner
 			f.explain(e.signal.What, []string{e.component})
 		}
