@@ -166,6 +166,15 @@ load 5s
 eval range from 95s to 105s step 5s `+s.query(window)+`
   {job="kube-apiserver", instance="cut off"} _ 1 1
 `)
+	evaluate(t, `
+load 5s
+  up{job="kube-apiserver", instance="starved"} 1x40
+  apiserver_storage_size_bytes{job="kube-apiserver", instance="starved"} 9x19 stale
+  stormglass_process_run_delay_seconds_total{job="loadgen", component_instance="loadgen"} 0+5x40
+  stormglass_process_timeslices_total{job="loadgen", component_instance="loadgen"} 0+1000x40
+
+eval instant at 105s `+s.query(window)+`
+`)
 }
 
 // A node that has just joined is not silent; one that is there is.
