@@ -49,10 +49,13 @@ type Result struct {
 	Run    Run    `json:"run"`
 	// Verdict: "fail" if any gate failed, else "no data" if anything could not be judged,
 	// else "pass"
-	Verdict      Verdict      `json:"verdict"`
-	ExitCode     int          `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
-	Reasons      []string     `json:"reasons"`         // why the verdict is not pass
-	Notes        []string     `json:"notes,omitempty"` // what to know before believing it
+	Verdict  Verdict  `json:"verdict"`
+	ExitCode int      `json:"exitCode"`        // of `loadgen run`: 0, 1, 3 or 4
+	Reasons  []string `json:"reasons"`         // why the verdict is not pass
+	Notes    []string `json:"notes,omitempty"` // what to know before believing it
+	// BusyMachine: the phases that were measured on a busy machine, and why: latencies and
+	// durations that break their bounds in them are not judged
+	BusyMachine  []string     `json:"busyMachine,omitempty"`
 	Gates        []Gate       `json:"gates"`
 	Key          []KeyMetric  `json:"keyMetrics"` // always all four
 	Measurements Measurements `json:"measurements"`

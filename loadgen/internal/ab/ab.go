@@ -326,7 +326,9 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 			s.versions(name, *member)
 		}
 	}
-	p.Thrown = thrown(s.c.Plan.Throw, p)
+	if number != warmUp {
+		p.Thrown = thrown(s.c.Plan.Throw, p)
+	}
 	return p, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
@@ -26,7 +27,7 @@ func memberOf(dir string, res result.Result) result.Member {
 			m.AtLeast = append(m.AtLeast, f.Name)
 		}
 	}
-	sum := result.Machine{CPUWaitSeconds: new(0.0), IOWaitSeconds: new(0.0)}
+	sum := result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0)}
 	add := func(to **float64, v *float64) {
 		if *to == nil || v == nil {
 			*to = nil
@@ -45,7 +46,11 @@ func memberOf(dir string, res result.Result) result.Member {
 		sum.OwnSeconds += p.Machine.OwnSeconds
 		sum.StealSeconds += p.Machine.StealSeconds
 		add(&sum.CPUWaitSeconds, p.Machine.CPUWaitSeconds)
+		sum.Processors = max(sum.Processors, p.Machine.Processors)
+		sum.GeneratorSeconds += p.Machine.GeneratorSeconds
+		add(&sum.MemoryWaitSeconds, p.Machine.MemoryWaitSeconds)
 		add(&sum.IOWaitSeconds, p.Machine.IOWaitSeconds)
+		add(&sum.ClientRequests, p.Machine.ClientRequests)
 	}
 	if known {
 		m.Machine = &sum
@@ -72,18 +77,18 @@ func unfit(bounds result.Throw, m result.Member) string {
 	if len(m.Unfit) > 0 {
 		return m.Unfit[0]
 	}
-	machine := m.Machine
-	if machine == nil || m.Seconds <= 0 || m.CPUs == 0 {
+	facts, known := machine.Of(m.Machine, m.Seconds, m.CPUs, true)
+	if !known {
 		return ""
 	}
-	all := m.Seconds * float64(m.CPUs)
 	for _, b := range []struct {
 		what         string
 		share, bound float64
 	}{
-		{"of the processors' time was taken by the hypervisor", machine.StealSeconds / all, bounds.Steal},
-		{"of the processors' time was used by other processes", (machine.BusySeconds - machine.OwnSeconds) / all, bounds.Other},
-		{"of the time some process waited for a disk", valueOr(machine.IOWaitSeconds) / m.Seconds, bounds.IO},
+		{"of the processors' time was taken by the hypervisor", facts.StealShare(), bounds.Steal},
+		{"of the processors' time was used by other processes", facts.OtherShare(), bounds.Other},
+		{"of the time some process waited for a disk", valueOr(facts.IO), bounds.IO},
+		{"of the time some process waited for memory", valueOr(facts.Memory), machine.Memory},
 	} {
 		if b.share > b.bound {
 			return fmt.Sprintf("%.1f%% %s (bound %.1f%%)", 100*b.share, b.what, 100*b.bound)

@@ -42,6 +42,8 @@ type Target struct {
 	Load *rest.Config
 	// Admin creates and removes what the run owns.
 	Admin *rest.Config
+	// Requests counts what clients of client-go send for the run.
+	Requests *apiclient.Counter
 	// Processes of a bundled plane, as it started.
 	Processes []generator.Process
 	// Scrape are the metrics on offer.
@@ -84,7 +86,7 @@ type Target struct {
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
-	t := &Target{runID: runID, Namespace: namespaceOf(runID), Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
+	t := &Target{runID: runID, Requests: &apiclient.Counter{}, Namespace: namespaceOf(runID), Labels: Labels(runID), scenario: s, widgets: usesWidgets(s), devices: s.HasDevices(), manifests: s.Manifests(), batches: len(s.Batches()) > 0}
 	t.namespaces = t.BatchNamespaces()
 	for _, l := range s.Loads() {
 		t.namespaces = append(t.namespaces, l.NamespacesIn(t.Namespace)[1:]...)
@@ -106,6 +108,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 		}
 		(*cfg).QPS = -1 // a limiter in the client would hide what is offered
 	}
+	t.Admin = t.Requests.Counted(t.Admin)
 	var err error
 	if t.signer, err = node.NewSigner(t.Load, c.NodeCA); err != nil {
 		return nil, fmt.Errorf("control plane in %s: %w", c.Dir, err)

@@ -15,6 +15,7 @@ func MeasureMachine() (end func() *result.Machine) {
 // machine is what the machine has done since it started, in seconds; ok is false where that is not known.
 type machine struct {
 	busy, own, steal float64
+	generator        float64 // of own, this process alone
 	processors       int
 	// cpuWait, memoryWait, ioWait: some process waited, as the kernel's pressure stall information has it; nil: not known.
 	cpuWait, memoryWait, ioWait *float64
@@ -33,7 +34,7 @@ func (m machine) since(before machine) *result.Machine {
 		return new(max(0, *now-*then))
 	}
 	return &result.Machine{
-		Processors: m.processors,
+		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
 		// The kernel's counters may step back, and processes that nobody waited for are lost.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),

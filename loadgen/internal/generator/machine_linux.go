@@ -29,6 +29,7 @@ func readMachine() (m machine) {
 	if m.own, err = ownSeconds(); err != nil {
 		return m
 	}
+	m.generator = cpuSeconds()
 	m.cpuWait, m.memoryWait, m.ioWait = stalled(fs, "cpu"), stalled(fs, "memory"), stalled(fs, "io")
 	m.ok = true
 	return m

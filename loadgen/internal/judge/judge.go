@@ -19,6 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
+	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -86,6 +87,9 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 }
 
 func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
+	if err = machine.Fill(ctx, rec); err != nil {
+		return res, err
+	}
 	if rec.Scenario != nil {
 		rec.Recovery = recovery.Analyse(rec)
 		if rec.Signals, err = recovery.Signals(ctx, rec); err != nil {
@@ -95,6 +99,7 @@ func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (
 	if res, err = gate.Judge(ctx, gates, rec); err != nil {
 		return res, err
 	}
+	res.BusyMachine = machine.Lines(rec.Measurements.Phases)
 	if res.Breakdown, err = breakdown.Split(ctx, rec); err != nil {
 		return res, err
 	}

@@ -85,7 +85,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 		}
 	}
 	for _, p := range c.Pairs {
-		if p.Thrown != "" {
+		if p.Thrown != "" && p.Number > 0 { // pair 0 warms the machine up, and counts on no machine
 			t.line(chart.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
 		}
 	}

@@ -20,6 +20,9 @@ const summaryDetail = 300
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
+	if busy := busyMachine(r); busy != "" {
+		fmt.Fprintf(&b, "\n%s.\n", markdown.Cell(busy))
+	}
 	if rest := otherReasons(r); len(rest) > 0 {
 		b.WriteString("\n")
 		for _, why := range rest {

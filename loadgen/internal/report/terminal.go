@@ -73,6 +73,9 @@ func style(v result.Verdict) string {
 }
 
 func (t *terminal) header(r result.Result) {
+	for _, l := range chart.Wrap(busyMachine(r), t.width) {
+		t.line(t.paint("nodata", l))
+	}
 	w := runWord(r)
 	rest := fmt.Sprintf("  %s  %s  %s", runName(r), chart.Seconds(runSeconds(r), 3), headline(r))
 	rest = chart.Shorten(rest, t.width-chart.TextWidth(w))

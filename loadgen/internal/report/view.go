@@ -24,6 +24,7 @@ type page struct {
 	Class, Word     string // of the verdict
 	Headline        string
 	Description     string
+	Machine         string // why latencies are those of a busy machine; empty: they are not
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string
@@ -65,6 +66,7 @@ func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event
 	}
 	head := headline(r)
 	p.Scenario, p.Class, p.Word = runName(r), cmp.Or(style(r.Verdict), "nodata"), runWord(r)
+	p.Machine = busyMachine(r)
 	p.Warnings, p.Notes = cleaned(r.Run.Warnings), cleaned(r.Notes)
 	p.Headline, p.Description = strings.ToUpper(head[:1])+head[1:]+".", chart.Clean(s.Description)
 	p.Facts, p.Reasons = facts(r), otherReasons(r)

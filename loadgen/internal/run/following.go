@@ -32,6 +32,6 @@ func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (
 		}
 		o.Transitions = append(o.Transitions, one)
 	}
-	f, err := follow.New(t.Load, o)
+	f, err := follow.New(t.Requests.Counted(t.Load), o)
 	return f, exitcode.EnvironmentError(err)
 }

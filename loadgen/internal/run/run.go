@@ -32,6 +32,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/follow"
 	"github.com/stormglass/stormglass/loadgen/internal/generator"
@@ -247,6 +248,9 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.self, err = generator.NewSelfMeter(registry); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
+	if err = registry.Register(ownRequests(t.Requests)); err != nil {
+		return exitcode.EnvironmentError(err)
+	}
 	if r.counted, err = generator.CountInstructions(registry, t.Processes); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
@@ -254,7 +258,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	if r.delays, err = generator.MeasureRunDelay(registry, append(slices.Clone(t.Processes), generator.Self())); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	r.workload, err = workload.New(t.Load, workload.Options{
+	r.workload, err = workload.New(t.Requests.Counted(t.Load), workload.Options{
 		Namespace: t.Namespace, Labels: t.Labels, NodeSelector: t.NodeSelector(), Tolerations: cluster.Tolerations(), DeviceClass: t.DeviceClass(),
 		Registerer: registry, Stalls: r.self.Stalls(), Namespaces: s.DeletesNamespaces(), Kinds: s.WorkloadKinds(), Patience: patience(s),
 	})
@@ -293,6 +297,14 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	r.stage()
 	r.o.Control.attach(r.display.steering, r.recording.live())
 	return nil
+}
+
+// ownRequests exports the requests that neither loads nor simulated nodes send.
+func ownRequests(of *apiclient.Counter) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "stormglass_own_requests_total",
+		Help: "Requests of the run itself to API servers, without watches: setup, actions, what it follows, clean-up. Loads and simulated nodes count theirs.",
+	}, func() float64 { return float64(of.Sent()) })
 }
 
 // describeCluster writes what is known of the target.

@@ -22,13 +22,14 @@ import (
 // window is one stretch of the run that is judged as a whole.
 type window struct {
 	name       string
+	phases     []string
 	start, end time.Time
 	missing    string
 }
 
 func (w *window) extend(next window) {
 	first, _, _ := strings.Cut(w.name, " to ")
-	w.name, w.end = first+" to "+next.name, next.end
+	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
 // windows of the gate: one for each phase of Over, or one for each stretch of
@@ -42,7 +43,7 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 			continue
 		}
 		p := phases[name]
-		w := window{name: name, start: p.Start, end: p.End, missing: lack(name, phases)}
+		w := window{name: name, phases: []string{name}, start: p.Start, end: p.End, missing: lack(name, phases)}
 		if c.objective.Spans && joins && w.missing == "" {
 			all[len(all)-1].extend(w)
 			continue
@@ -77,7 +78,7 @@ func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases
 			}
 		}
 		for _, r := range rs {
-			r.phase, r.of = w.name, cmp.Or(r.of, w.name)
+			r.phase, r.of, r.measuredIn = w.name, cmp.Or(r.of, w.name), w.phases
 			f.readings = append(f.readings, r)
 		}
 	}

@@ -261,9 +261,8 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 }
 
 // saturation says why a value cannot be trusted: the generator was saturated in a phase
-// that it was measured in. A value of no single phase, such as the recovery from a fault,
-// belongs to the gate's phases and all after them; one of the whole run, such as the
-// registration of nodes, to the time before the first phase.
+// that it was measured in. A value of the whole run, such as the registration of nodes,
+// belongs to the time before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
 		if outside := e.saturatedOutside(); len(outside) > 0 {
@@ -271,15 +270,7 @@ func (e evidence) saturation(r reading) string {
 		}
 		return ""
 	}
-	phases := r.measuredIn
-	switch {
-	case phases != nil:
-	case r.phase != "":
-		phases = []string{r.phase}
-	default:
-		phases = e.between(e.Over[0], e.order[len(e.order)-1])
-	}
-	for _, name := range phases {
+	for _, name := range e.measuredIn(r) {
 		if p := e.phases[name]; len(p.Saturated) > 0 {
 			return "the generator was saturated in " + name
 		}
@@ -296,12 +287,24 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-func (e evidence) between(first, last string) []string {
-	from, to := slices.Index(e.order, first), slices.Index(e.order, last)
+// measuredIn are the phases in which a value was measured. One of no single phase, such as
+// the recovery from a fault, belongs to the gate's phases and all after them.
+func (c Compiled) measuredIn(r reading) []string {
+	switch {
+	case r.measuredIn != nil:
+		return r.measuredIn
+	case r.phase != "":
+		return []string{r.phase}
+	}
+	return c.between(c.Over[0], c.order[len(c.order)-1])
+}
+
+func (c Compiled) between(first, last string) []string {
+	from, to := slices.Index(c.order, first), slices.Index(c.order, last)
 	if from < 0 || to < from {
 		return nil
 	}
-	return e.order[from : to+1]
+	return c.order[from : to+1]
 }
 
 func (e evidence) stalled(phases []string) float64 {

@@ -77,7 +77,8 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	phases := rec.Phases()
 	if c.objective.measure != nil {
 		e := evidence{Compiled: c, phases: phases, m: rec.Measurements, recovery: rec.Recovery, signals: rec.Signals}
-		g, _ := c.decide(e.withholdGeneratorDelay(c.objective.measure(e)))
+		f := e.withholdGeneratorDelay(c.objective.measure(e))
+		g, _ := c.decide(c.withholdBusyMachine(f, rec.Run.Cluster.Bundled, phases))
 		return g, nil
 	}
 	var f finding
@@ -86,6 +87,7 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 		f, err = c.alertFinding(ctx, rec.Archive, histories[c.alert.rules], c.windows(phases))
 	} else {
 		f, err = c.scrapedFinding(ctx, rec.Archive, phases)
+		f = c.withholdBusyMachine(f, rec.Run.Cluster.Bundled, phases)
 	}
 	if err != nil {
 		return result.Gate{}, fmt.Errorf("judge gate %s: %w", c.Name, err)
@@ -123,9 +125,12 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 			if p.Reached != "" {
 				why += ": " + p.Reached
 			}
-			if len(p.Saturated) > 0 {
+			switch busy := busyIn(p); {
+			case len(p.Saturated) > 0:
 				whole = append(whole, why+", while the generator was saturated")
-			} else {
+			case busy != "":
+				whole = append(whole, why+", "+onBusyMachine+busy)
+			default:
 				failures = append(failures, why)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
@@ -33,7 +34,8 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 // connection is one client's connection, made anew when it is lost. It is for one goroutine.
 type connection struct {
 	apiclient.Connection
-	to *apiclient.Endpoint
+	to   *apiclient.Endpoint
+	sent prometheus.Counter
 }
 
 // notSent is an operation that never left.
@@ -52,6 +54,7 @@ func (c *connection) ask(ctx context.Context, method, path string, body []byte) 
 	if err != nil {
 		return nil, notSent{err}
 	}
+	c.sent.Inc()
 	answer, err := conn.RoundTrip(ctx, r)
 	if err != nil {
 		c.close()

@@ -31,7 +31,7 @@ type client struct {
 
 func newClient(l *Load, number int) *client {
 	return &client{
-		load: l, number: number, conn: connection{to: l.to}, known: make([]uint64, len(l.registers.names)),
+		load: l, number: number, conn: connection{to: l.to, sent: l.sent}, known: make([]uint64, len(l.registers.names)),
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number))),
 	}
 }

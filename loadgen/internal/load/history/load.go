@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/listwatch"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
@@ -23,6 +25,7 @@ type Load struct {
 	load.Plain
 	config    Config
 	to        *apiclient.Endpoint
+	sent      prometheus.Counter // requests, without watches
 	registers *registers
 	seed      int64
 	record    recorder
@@ -54,6 +57,12 @@ func New(t load.Target, c Config) (*Load, error) {
 		config: c, seed: t.Seed, record: recorder{base: time.Now()},
 		requests: t.Samples.Requests(c.Name), streams: t.Samples.Streams(c.Name), stalls: t.Stalls, pause: t.Pause,
 	}
+	l.sent = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "stormglass_history_requests_total", Help: "Requests of loads of kind history, without watches.",
+	})
+	if err := load.Register(t.Registerer, &l.sent); err != nil {
+		return nil, err
+	}
 	if l.to, err = apiclient.New(t.Config, &apiclient.Roots{}); err != nil {
 		return nil, fmt.Errorf("load %s: %w", c.Name, err)
 	}
@@ -68,7 +77,7 @@ func New(t load.Target, c Config) (*Load, error) {
 
 // Prepare makes the registers, or sets those of an earlier load back.
 func (l *Load) Prepare(ctx context.Context) error {
-	conn := connection{to: l.to}
+	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
 	l.first = nil
 	for i, name := range l.registers.names {
@@ -135,7 +144,7 @@ const beginWithin = time.Minute
 
 // begin lists the registers, again if need be: the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
-	conn := connection{to: l.to}
+	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
 	once := func() (uint64, error) {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)

@@ -46,7 +46,7 @@ type watcher struct {
 
 func newWatcher(l *Load, number int, start uint64) *watcher {
 	return &watcher{
-		load: l, number: number, conn: connection{to: l.to}, start: start, newest: start,
+		load: l, number: number, conn: connection{to: l.to, sent: l.sent}, start: start, newest: start,
 		draw: rand.New(rand.NewPCG(uint64(l.seed), uint64(number)<<32)),
 	}
 }

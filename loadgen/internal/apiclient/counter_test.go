@@ -1,0 +1,37 @@
+package apiclient
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// Requests of a counted config's clients count; watches and clients of the config itself do not.
+func TestCounterLeavesWatchesOut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer server.Close()
+	var counter Counter
+	plain := &rest.Config{Host: server.URL}
+	get := func(config *rest.Config, path string) {
+		t.Helper()
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	counted := counter.Counted(plain)
+	get(counted, "/api/v1/pods")
+	get(counted, "/api/v1/pods?limit=5")
+	get(counted, "/api/v1/pods?limit=5&watch=true")
+	get(plain, "/api/v1/pods")
+	if n := counter.Sent(); n != 2 {
+		t.Errorf("%d counted, want 2", n)
+	}
+}

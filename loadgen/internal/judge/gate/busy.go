@@ -1,0 +1,113 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// onBusyMachine begins the reason why what took time is not judged.
+const onBusyMachine = "measured on a busy machine: "
+
+// withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs kept
+// the machine busy: they tell as much about those as about the cluster. A time that holds its bound there is a pass, as a busy
+// machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled says that the components ran on the
+// generator's machine; it is not known of a user's cluster, so only what the generator measured itself is withheld.
+func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
+	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
+		return f
+	}
+	f.readings = slices.Clone(f.readings)
+	for i, r := range f.readings {
+		if r.nothing || r.missing != "" || !r.failed && c.holds(r.value) {
+			continue
+		}
+		if busy := c.busy(r, phases); busy != "" {
+			f.readings[i].missing, f.readings[i].withheld = onBusyMachine+busy, true
+		}
+	}
+	return f
+}
+
+// busy says why the machine was busy while a value was measured; empty: it was not. The time before the first phase, in which
+// the nodes register, is taken to be as the first phase.
+func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
+	in := c.measuredIn(r)
+	if r.of == theRun {
+		in = c.order[:1]
+	}
+	for _, name := range in {
+		if why := busyIn(phases[name]); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// busyIn says why the machine was busy in a phase, with the phase; empty: it was not.
+func busyIn(p result.Phase) string {
+	if p.Machine == nil || p.Machine.Busy == "" {
+		return ""
+	}
+	return p.Machine.Busy + " in " + p.Name
+}
+
+// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or by what the PromQL of a bound
+// without a unit reads.
+func (c Compiled) inSeconds() bool {
+	switch {
+	case c.objective.Unit == scenario.Seconds:
+		return true
+	case c.objective.Name != "expr" || c.objective.Unit != scenario.Number:
+		return false
+	}
+	root, err := parsed(c.objective.Expr)
+	return err == nil && isTime(root)
+}
+
+// isTime reports whether PromQL gives a time: a quantile of a histogram of seconds, the mean of one, or a gauge of seconds.
+func isTime(n parser.Node) bool {
+	switch n := n.(type) {
+	case *parser.ParenExpr:
+		return isTime(n.Expr)
+	case *parser.AggregateExpr:
+		return n.Op != parser.COUNT && n.Op != parser.GROUP && n.Op != parser.COUNT_VALUES && isTime(n.Expr)
+	case *parser.SubqueryExpr:
+		return isTime(n.Expr)
+	case *parser.MatrixSelector:
+		return isTime(n.VectorSelector)
+	case *parser.VectorSelector:
+		return strings.HasSuffix(alerting.MetricOf(n.LabelMatchers), "_seconds")
+	case *parser.BinaryExpr:
+		if n.Op == parser.DIV {
+			return reads(n.LHS, "_seconds_sum") && reads(n.RHS, "_seconds_count") || isTime(n.LHS) && n.RHS.Type() == parser.ValueTypeScalar
+		}
+		return isTime(n.LHS) || isTime(n.RHS)
+	case *parser.Call:
+		switch n.Func.Name {
+		case "histogram_quantile":
+			return reads(n.Args[1], "_seconds_bucket") || reads(n.Args[1], "_seconds")
+		case "rate", "irate", "increase", "deriv", "changes", "resets", "count_over_time", "present_over_time", "absent", "absent_over_time":
+			return false
+		}
+		return slices.ContainsFunc(n.Args, func(arg parser.Expr) bool { return isTime(arg) })
+	}
+	return false
+}
+
+// reads reports whether PromQL reads a metric whose name ends so.
+func reads(n parser.Node, suffix string) bool {
+	found := false
+	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {
+		if v, ok := n.(*parser.VectorSelector); ok && strings.HasSuffix(alerting.MetricOf(v.LabelMatchers), suffix) {
+			found = true
+		}
+		return nil
+	})
+	return found
+}
