@@ -94,7 +94,9 @@ type Trial struct {
 	Load    float64 `json:"load"`
 	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
 	Why     string  `json:"why,omitempty"`
-	Gates   []Gate  `json:"gates"`
+	// Machine: why the trial was measured on a busy machine, by phase; absent: it was not
+	Machine []string `json:"machine,omitempty"`
+	Gates   []Gate   `json:"gates"`
 	// Offered and Achieved: requests a second of all loads, in the phase with the most of them
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"`

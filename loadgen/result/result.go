@@ -181,7 +181,8 @@ type Gate struct {
 	Over      []string `json:"over"`           // phases
 	Verdict   Verdict  `json:"verdict"`        // pass, fail or no data
 	Value     *float64 `json:"value"`          // null: no data
-	// Withheld: a value not judged: the generator was saturated, or its own delay decides
+	// Withheld: a value not judged: the generator was saturated, its own delay decides, or it
+	// breaks its bound on a busy machine
 	Withheld *float64 `json:"withheld,omitempty"`
 	// AtLeast: Value is a least one: the awaited state was not observed, or of a figure a phase had no data
 	AtLeast bool    `json:"atLeast,omitempty"`

@@ -410,6 +410,10 @@ func (s *session) conclude() {
 			}
 		}
 	}
+	s.c.Notes = slices.DeleteFunc(s.c.Notes, isOfMachine)
+	if note := busyTrials(s.c.Trials); note != "" {
+		s.c.Notes = append(s.c.Notes, note)
+	}
 	s.c.GaveWay = []result.GaveWay{}
 	for _, name := range slices.Sorted(maps.Keys(times)) {
 		s.c.GaveWay = append(s.c.GaveWay, result.GaveWay{Gate: name, Trials: times[name]})
@@ -424,6 +428,25 @@ func (s *session) conclude() {
 	slices.SortStableFunc(s.c.GaveWay, func(a, b result.GaveWay) int {
 		return cmp.Or(isFirst(a)-isFirst(b), cmp.Compare(b.Trials, a.Trials))
 	})
+}
+
+// busyMachine begins the note on trials that were measured on a busy machine.
+const busyMachine = "machine: "
+
+func isOfMachine(note string) bool { return strings.HasPrefix(note, busyMachine) }
+
+// busyTrials is the note on trials that were measured on a busy machine; empty: none was.
+func busyTrials(trials []result.Trial) string {
+	busy, last := 0, ""
+	for _, t := range trials {
+		if len(t.Machine) > 0 {
+			busy, last = busy+1, fmt.Sprintf("%s of trial %d", t.Machine[len(t.Machine)-1], t.Number)
+		}
+	}
+	if busy == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s%d of %d trials were measured on a busy machine, the last one: %s (a quiet machine may hold more)", busyMachine, busy, len(trials), last)
 }
 
 func (s *session) write() error {

@@ -92,7 +92,7 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 // take judges a trial: invalid if the generator was the limit, good if every gate held, bad if one failed or a phase did not
 // come to its condition in time. It returns the longest phase with requests, or the last one.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
-	t.Gates = res.Gates
+	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
 	case len(res.Measurements.Generator.Saturated) > 0:
 		t.Outcome, t.Why = nameOf(Invalid), res.Measurements.Generator.Saturated[0]
@@ -127,10 +127,11 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet names the phase that did not come to its condition in time; empty: all did.
+// unmet names the phase that did not come to its condition in time; empty: all did, or the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
-		if p.Until != "" && !p.ConditionMet && !p.Interrupted {
+		busy := p.Machine != nil && p.Machine.Busy != ""
+		if p.Until != "" && !p.ConditionMet && !p.Interrupted && !busy {
 			return fmt.Sprintf("phase %s: %s did not come in time", p.Name, p.Until)
 		}
 	}

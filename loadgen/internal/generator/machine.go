@@ -12,8 +12,8 @@ func MeasureMachine() (end func() *result.Machine) {
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// machine is what the machine has done since it started, in seconds; ok is false where that is not known.
-type machine struct {
+// usage is what the machine has done since it started, in seconds; ok is false where that is not known.
+type usage struct {
 	busy, own, steal float64
 	generator        float64 // of own, this process alone
 	processors       int
@@ -23,7 +23,7 @@ type machine struct {
 }
 
 // since is what the machine did between an earlier reading and this one; nil: not known.
-func (m machine) since(before machine) *result.Machine {
+func (m usage) since(before usage) *result.Machine {
 	if !m.ok || !before.ok {
 		return nil
 	}
@@ -52,21 +52,21 @@ type machineCollector struct {
 // machineCounter is one metric of the machine, in seconds; nil: the kernel does not tell.
 type machineCounter struct {
 	desc *prometheus.Desc
-	read func(machine) *float64
+	read func(usage) *float64
 }
 
 func newMachineCollector() machineCollector {
 	c := machineCollector{processors: prometheus.NewDesc("stormglass_machine_processors", "Processors of the load generator's machine.", nil, nil)}
-	add := func(name, help string, read func(machine) *float64) {
+	add := func(name, help string, read func(usage) *float64) {
 		desc := prometheus.NewDesc("stormglass_machine_"+name+"_seconds_total", help, nil, nil)
 		c.counters = append(c.counters, machineCounter{desc, read})
 	}
-	add("busy", "Processor seconds that were used on the load generator's machine.", func(m machine) *float64 { return &m.busy })
-	add("own", "Processor seconds that the load generator and all that it started used.", func(m machine) *float64 { return &m.own })
-	add("steal", "Processor seconds that the hypervisor gave to others.", func(m machine) *float64 { return &m.steal })
-	add("cpu_wait", "Seconds in which some process of the machine waited for a processor (pressure stall information).", func(m machine) *float64 { return m.cpuWait })
-	add("memory_wait", "Seconds in which some process of the machine waited for memory (pressure stall information).", func(m machine) *float64 { return m.memoryWait })
-	add("io_wait", "Seconds in which some process of the machine waited for a disk (pressure stall information).", func(m machine) *float64 { return m.ioWait })
+	add("busy", "Processor seconds that were used on the load generator's machine.", func(m usage) *float64 { return &m.busy })
+	add("own", "Processor seconds that the load generator and all that it started used.", func(m usage) *float64 { return &m.own })
+	add("steal", "Processor seconds that the hypervisor gave to others.", func(m usage) *float64 { return &m.steal })
+	add("cpu_wait", "Seconds in which some process of the machine waited for a processor (pressure stall information).", func(m usage) *float64 { return m.cpuWait })
+	add("memory_wait", "Seconds in which some process of the machine waited for memory (pressure stall information).", func(m usage) *float64 { return m.memoryWait })
+	add("io_wait", "Seconds in which some process of the machine waited for a disk (pressure stall information).", func(m usage) *float64 { return m.ioWait })
 	return c
 }
 

@@ -14,7 +14,7 @@ import (
 
 const ticksPerSecond = 100 // USER_HZ, the same on all machines that Go runs on
 
-func readMachine() (m machine) {
+func readMachine() (m usage) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return m

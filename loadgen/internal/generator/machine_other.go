@@ -2,4 +2,4 @@
 
 package generator
 
-func readMachine() machine { return machine{} }
+func readMachine() usage { return usage{} }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -147,8 +148,8 @@ func LoadSaturation(p result.Phase) []string {
 				of = " as " + r.Tenant
 			}
 			passed = append(passed, fmt.Sprintf(
-				"generator saturated: load %s, %s %s%s, phase %s: requests were taken up %.0f ms late (p99), the bound is %d ms: the rate is too high for this machine",
-				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds()))
+				"generator saturated: load %s, %s %s%s, phase %s: requests were taken up %.0f ms late (p99), the bound is %d ms: %s",
+				r.Load, r.Verb, r.Resource, of, p.Name, r.Lag.P99*1000, MaxRequestLag.Milliseconds(), whyLate(p)))
 		}
 	}
 	for _, r := range p.Requests {
@@ -158,6 +159,33 @@ func LoadSaturation(p result.Phase) []string {
 		judge(c.Requests)
 	}
 	return passed
+}
+
+// busyGenerator is the share of one processor past which the generator may have been the limit itself: its work on one
+// connection is one goroutine's.
+const busyGenerator = 0.7
+
+// whyLate says why the generator took requests up late in a phase. It blames the rate only where the generator used a
+// processor for most of the time.
+func whyLate(p result.Phase) string {
+	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
+	if !known {
+		return "this process had too little CPU for the rate"
+	}
+	cores := p.Machine.GeneratorSeconds / p.Seconds()
+	used := fmt.Sprintf("this process used %.2f of %d processors", cores, facts.Processors)
+	full := (facts.Used+facts.Stolen)/float64(facts.Processors) >= machine.Full
+	switch busy := facts.Busy(); {
+	case busy != "":
+		return "the machine held this process up: " + busy + ", " + used
+	case cores >= busyGenerator:
+		return "the rate is too high for this machine: " + used
+	case full:
+		return fmt.Sprintf("this process had too little CPU: the control plane and the generator used all %d processors, %s", facts.Processors, used)
+	case p.StalledSeconds > 0:
+		return fmt.Sprintf("this process was stopped, or got no processor, for %.1f s, and %s", p.StalledSeconds, used)
+	}
+	return "this process was stopped, or had too little CPU: " + used
 }
 
 // ownLimits reads the memory and the descriptors this process may use.

@@ -142,6 +142,9 @@ func least(only bool, value string) string {
 // bound: 1.0004 s against a bound of 1 s must not read "1 s, failed".
 func gateValue(g result.Gate) string {
 	switch {
+	case g.Value == nil && g.Withheld != nil: // in parentheses: it was measured, and not judged
+		g.Value, g.Withheld = g.Withheld, nil
+		return "(" + gateValue(g) + ")"
 	case g.Value == nil:
 		return chart.None
 	case g.Objective != alertObjective:

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -12,5 +13,14 @@ func busyMachine(r result.Result) string {
 	if len(r.BusyMachine) == 0 {
 		return ""
 	}
-	return "machine: " + chart.Clean(strings.Join(r.BusyMachine, "; ")) + ": latencies are measured on a busy machine (stop them, or run on a quiet machine)"
+	const most = 2
+	why := strings.Join(r.BusyMachine[:min(len(r.BusyMachine), most)], "; ")
+	if more := len(r.BusyMachine) - most; more > 0 {
+		why += fmt.Sprintf("; and in %d more phases", more)
+	}
+	hint := "run on a quiet machine"
+	if strings.HasPrefix(why, "other programs") {
+		hint = "stop them, or " + hint
+	}
+	return "machine: " + chart.Clean(why) + ": latencies are measured on a busy machine (" + hint + ")"
 }

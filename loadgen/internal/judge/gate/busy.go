@@ -84,6 +84,9 @@ func isTime(n parser.Node) bool {
 	case *parser.VectorSelector:
 		return strings.HasSuffix(alerting.MetricOf(n.LabelMatchers), "_seconds")
 	case *parser.BinaryExpr:
+		if n.ReturnBool {
+			return false
+		}
 		if n.Op == parser.DIV {
 			return reads(n.LHS, "_seconds_sum") && reads(n.RHS, "_seconds_count") || isTime(n.LHS) && n.RHS.Type() == parser.ValueTypeScalar
 		}
