@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

@@ -24,6 +24,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/cluster"
 	"github.com/stormglass/stormglass/loadgen/internal/judge"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -104,7 +105,7 @@ func has(s *scenario.Scenario, figure string) bool {
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
-		if of := r.result.Run.Cluster; !of.Bundled || of.Name == result.SharedCluster { // its control plane may be among the other processes
+		if !machine.Ours(r.result.Run) { // its control plane may be among the other processes
 			bounds.Other = 1
 		}
 		why := unfit(bounds, memberOf(r.dir, r.result))

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 

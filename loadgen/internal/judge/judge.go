@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/judge/breakdown"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/diagnosis"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/gate"
-	"github.com/stormglass/stormglass/loadgen/internal/judge/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/recovery"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/report"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
@@ -87,7 +87,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 }
 
 func analyse(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (res result.Result, err error) {
-	if err = machine.Fill(ctx, rec); err != nil {
+	if err = fillMachine(ctx, rec); err != nil {
 		return res, err
 	}
 	if rec.Scenario != nil {

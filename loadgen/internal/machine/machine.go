@@ -1,5 +1,5 @@
 // Package machine tells what else the generator's machine did in a phase, and past which bounds what took time there was
-// measured on a busy machine. Runs, gates, comparisons and capacity searches judge by it alone. It is pure but for Fill.
+// measured on a busy machine. Runs, gates, comparisons and capacity searches judge by it alone. It is pure.
 package machine
 
 import (
@@ -136,4 +136,19 @@ func (f Facts) stolen() string {
 
 func (f Facts) memory() string {
 	return fmt.Sprintf("processes waited for memory %.0f%% of the time", 100**f.Memory)
+}
+
+// Ours reports whether the generator started all of the control plane: otherwise it may be among the other programs.
+func Ours(run result.Run) bool {
+	return run.Cluster.Bundled && run.Cluster.Name != result.SharedCluster
+}
+
+// Lines name the phases that were measured on a busy machine, and why, a line each.
+func Lines(phases []result.Phase) (lines []string) {
+	for _, p := range phases {
+		if p.Machine != nil && p.Machine.Busy != "" {
+			lines = append(lines, p.Machine.Busy+" in phase "+p.Name)
+		}
+	}
+	return lines
 }

@@ -1,4 +1,4 @@
-package machine
+package judge
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Fill puts into each phase of a recorded run what else its machine did: what the archive tells of other clients, the facts in
+// fillMachine puts into each phase of a recorded run what else its machine did: what the archive tells of other clients, the facts in
 // words, and why it was busy. What an earlier judgement filled in counts for nothing. An error means that ctx ended.
-func Fill(ctx context.Context, rec *rundir.Recorded) error {
-	ours := Ours(rec.Run)
+func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
+	ours := machine.Ours(rec.Run)
 	phases := slices.Clone(rec.Measurements.Phases)
 	for i := range phases {
 		p := &phases[i]
@@ -29,17 +30,12 @@ func Fill(ctx context.Context, rec *rundir.Recorded) error {
 				return err
 			}
 		}
-		if f, ok := Of(&m, p.Seconds(), rec.Run.Host.CPUs, ours); ok {
+		if f, ok := machine.Of(&m, p.Seconds(), rec.Run.Host.CPUs, ours); ok {
 			m.Busy, m.Notes = f.Busy(), f.Notes()
 		}
 	}
 	rec.Measurements.Phases = phases
 	return nil
-}
-
-// Ours reports whether the generator started all of the control plane: otherwise it may be among the other programs.
-func Ours(run result.Run) bool {
-	return run.Cluster.Bundled && run.Cluster.Name != result.SharedCluster
 }
 
 // The requests of a window, by the counts of those who sent or answered them. Watches and connections that last are left out:
@@ -80,14 +76,4 @@ func clientRequests(ctx context.Context, a *archive.Archive, p result.Phase) (*f
 		all -= n
 	}
 	return new(max(0, all)), nil
-}
-
-// Lines name the phases that were measured on a busy machine, and why, a line each.
-func Lines(phases []result.Phase) (lines []string) {
-	for _, p := range phases {
-		if p.Machine != nil && p.Machine.Busy != "" {
-			lines = append(lines, p.Machine.Busy+" in phase "+p.Name)
-		}
-	}
-	return lines
 }
