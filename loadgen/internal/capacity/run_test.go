@@ -153,6 +153,28 @@ func TestUnmetConditionIsBad(t *testing.T) {
 	}
 }
 
+// On a busy machine a condition that was not met in time is no evidence of a limit; a gate that failed is, and a note says so.
+func TestTrialOnABusyMachine(t *testing.T) {
+	const why = "other programs used 1.0 of 2 processors"
+	late := result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen", Machine: &result.Machine{Busy: why}}}}
+	var unmet, failed result.Trial
+	take(&unmet, result.Result{Verdict: result.NoData, Reasons: []string{"not met, measured on a busy machine"}, Measurements: late, BusyMachine: []string{why + " in phase open"}})
+	if unmet.Outcome != "no data" || unmet.Machine[0] != why+" in phase open" {
+		t.Errorf("%s: %s, %q", unmet.Outcome, unmet.Why, unmet.Machine)
+	}
+	take(&failed, result.Result{Verdict: result.Fail, Gates: []result.Gate{{Name: "achieved", Verdict: result.Fail}}, BusyMachine: []string{why + " in phase hold"}})
+	if failed.Outcome != "bad" || failed.Why != "achieved" {
+		t.Errorf("%s: %s", failed.Outcome, failed.Why)
+	}
+	failed.Number = 3
+	if note := busyTrials([]result.Trial{{}, unmet, failed}); note != "machine: 2 of 3 trials were measured on a busy machine, the last one: "+why+" in phase hold of trial 3 (a quiet machine may hold more)" {
+		t.Error(note)
+	}
+	if note := busyTrials([]result.Trial{{}}); note != "" {
+		t.Error(note)
+	}
+}
+
 // The figures of a trial are of its longest phase with requests, not of the one with the most of them.
 func TestFiguresOfTheLongestPhase(t *testing.T) {
 	phase := func(name string, from, seconds int, rate float64) result.Phase {

@@ -173,19 +173,19 @@ func whyLate(p result.Phase) string {
 		return "this process had too little CPU for the rate"
 	}
 	cores := p.Machine.GeneratorSeconds / p.Seconds()
-	used := fmt.Sprintf("this process used %.2f of %d processors", cores, facts.Processors)
+	used := fmt.Sprintf("used %.2f of %d processors", cores, facts.Processors)
 	full := (facts.Used+facts.Stolen)/float64(facts.Processors) >= machine.Full
 	switch busy := facts.Busy(); {
 	case busy != "":
-		return "the machine held this process up: " + busy + ", " + used
+		return "the machine held this process up: " + busy + "; it " + used
 	case cores >= busyGenerator:
-		return "the rate is too high for this machine: " + used
+		return "the rate is too high for this machine: this process " + used
 	case full:
-		return fmt.Sprintf("this process had too little CPU: the control plane and the generator used all %d processors, %s", facts.Processors, used)
+		return fmt.Sprintf("this process had too little CPU: with the control plane it used all %d processors, %.2f of them itself", facts.Processors, cores)
 	case p.StalledSeconds > 0:
-		return fmt.Sprintf("this process was stopped, or got no processor, for %.1f s, and %s", p.StalledSeconds, used)
+		return fmt.Sprintf("this process was stopped, or got no processor, for %.1f s: it %s", p.StalledSeconds, used)
 	}
-	return "this process was stopped, or had too little CPU: " + used
+	return "this process was stopped, or had too little CPU: it " + used
 }
 
 // ownLimits reads the memory and the descriptors this process may use.

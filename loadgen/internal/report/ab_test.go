@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -39,6 +40,23 @@ func TestABText(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// Pairs that were thrown away are counted alike in the terminal, on the page and in ab.json: the pair that warms the machine up is
+// none of them, whatever else ran next to it.
+func TestThrownPairsAreCountedAlike(t *testing.T) {
+	c := pairs()
+	c.Pairs[0].Thrown = "B: cold"
+	var text, page bytes.Buffer
+	if err := errors.Join(report.AB(&text, c, report.TerminalOptions{Width: 120}), report.ABHTML(&page, c)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), " thrown away:"); n != c.Thrown || !strings.Contains(text.String(), "2 pairs, 1 thrown away") {
+		t.Errorf("%d named in the terminal, want %d", n, c.Thrown)
+	}
+	if n := strings.Count(page.String(), "<td>thrown away:"); n != c.Thrown || !strings.Contains(page.String(), "2 pairs, 1 thrown away") || strings.Contains(page.String(), "cold") {
+		t.Errorf("%d named on the page, want %d", n, c.Thrown)
 	}
 }
 

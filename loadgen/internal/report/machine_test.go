@@ -1,0 +1,42 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// A busy machine is told before the verdict, at the top of the page, and on the page of a pull request; a quiet one nowhere. The
+// value of a gate that is not judged for it is shown in parentheses.
+func TestBusyMachineIsToldFirst(t *testing.T) {
+	r := stormRun()
+	r.Gates[0].Verdict, r.Gates[0].Value, r.Gates[0].Withheld, r.Gates[0].Unit = result.NoData, nil, ptr(0.384), "seconds"
+	r.BusyMachine = []string{"other programs used 1.0 of 2 processors in phase under"}
+	const want = "machine: other programs used 1.0 of 2 processors in phase under: latencies are measured on a busy machine (stop them, or run on a quiet machine)"
+	text := summary(t, r, TerminalOptions{Width: 120})
+	if joined := strings.ReplaceAll(text, "\n", " "); !strings.HasPrefix(joined, want) || !strings.Contains(text, "(384 ms)") {
+		t.Errorf("it begins with %.200q", text)
+	}
+	page := render(t, r, nil)
+	if at := strings.Index(page, want); at < 0 || at > strings.Index(page, `class="timeline"`) {
+		t.Error("the page does not say it at its top")
+	}
+	var pull bytes.Buffer
+	if err := Summary(&pull, r); err != nil || !strings.Contains(pull.String(), "other programs used 1.0 of 2 processors") {
+		t.Errorf("%v, %q", err, pull.String())
+	}
+	r.BusyMachine = nil
+	if text := summary(t, r, TerminalOptions{}) + render(t, r, nil); strings.Contains(text, "busy machine") {
+		t.Error("a quiet machine is called busy")
+	}
+}
+
+// Many phases are one line; a hypervisor is not told to be stopped.
+func TestBusyMachineIsOneLine(t *testing.T) {
+	line := busyMachine(result.Result{BusyMachine: []string{"the hypervisor took 9% of the processors' time in phase a", "x in phase b", "y in phase c", "z in phase d"}})
+	if !strings.Contains(line, "in phase a; x in phase b; and in 2 more phases:") || strings.Contains(line, "stop them") {
+		t.Error(line)
+	}
+}
