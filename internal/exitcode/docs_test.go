@@ -18,7 +18,7 @@ func meanings() map[int]string {
 		Pass:        "every gate passed",
 		Fail:        "a gate failed",
 		Usage:       "bad usage or a bad scenario",
-		NoData:      "could not judge: no data, generator saturated, interrupted",
+		NoData:      "could not judge: no data, busy machine, generator saturated, interrupted",
 		Environment: "the environment failed",
 	}
 }
