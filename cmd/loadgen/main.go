@@ -77,8 +77,8 @@ real control plane of its own (etcd, kube-apiserver, kube-scheduler,
 kube-controller-manager) for the run.
 
 Exit codes: 0 every gate passed, 1 a gate failed, 2 bad usage or a bad
-scenario, 3 could not judge (no data, busy machine, generator saturated, interrupted),
-4 the environment failed.`,
+scenario, 3 could not judge (no data, busy machine, generator saturated,
+interrupted), 4 the environment failed.`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100
   loadgen run node-failure-storm --kubeconfig ~/.kube/config`,

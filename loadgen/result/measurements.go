@@ -57,12 +57,12 @@ type Machine struct {
 	// ClientRequests: that the API servers answered to clients other than the run and the
 	// plane's components; judging fills it in from the archive; absent: not known
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
-	// GeneratorSeconds: of ownSeconds those of the generator's process alone; absent: not recorded
+	// GeneratorSeconds: the part of ownSeconds that the generator's own process used; absent: not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
 	// Busy: why what took time in the phase was measured on a busy machine; judging fills it
 	// in; absent: it was not
 	Busy string `json:"busy,omitempty"`
-	// Notes: what the machine did, in words; judging fills them in
+	// Notes: the facts of the machine in words; judging fills them in
 	Notes []string `json:"notes,omitempty"`
 }
 

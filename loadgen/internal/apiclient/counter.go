@@ -34,5 +34,5 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper is of utilnet.RoundTripperWrapper: clients look below for what they can cancel and close.
+// WrappedRoundTripper is of utilnet.RoundTripperWrapper: clients look below for a transport that they can cancel and close.
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }

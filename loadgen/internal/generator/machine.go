@@ -12,7 +12,7 @@ func MeasureMachine() (end func() *result.Machine) {
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage is what the machine has done since it started, in seconds; ok is false where that is not known.
+// usage holds what the machine has done since it started, in seconds; ok is false where that is not known.
 type usage struct {
 	busy, own, steal float64
 	generator        float64 // of own, this process alone

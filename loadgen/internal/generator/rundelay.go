@@ -27,7 +27,7 @@ type RunDelay struct {
 	processes []*delayed
 }
 
-// delayed is what the threads of one process have waited so far, those that have ended too.
+// delayed counts how long the threads of one process have waited so far, ended threads included.
 type delayed struct {
 	Process
 	threads map[string]schedstat // at the last look, by thread
@@ -67,7 +67,7 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted says under which PID the process of an instance runs now. Its counter goes on from where it was.
+// Restarted says under which PID the process of an instance runs now. Its counter continues from its last value.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// look adds what each thread has waited since the last look. False: the process is gone, or the kernel does not tell.
+// look adds the wait of each thread since the last look. False: the process is gone, or the kernel does not tell.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")
 	dir, err := os.Open(tasks)

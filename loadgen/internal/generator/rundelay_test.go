@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// fakeThread writes what the kernel says of one thread: time on a processor, time on a run queue, time slices.
+// fakeThread writes the schedstat file of one thread: time on a processor, time on a run queue, time slices.
 func fakeThread(t *testing.T, proc string, pid, thread int, waited uint64) {
 	t.Helper()
 	dir := filepath.Join(proc, fmt.Sprint(pid), "task", fmt.Sprint(thread))
@@ -43,7 +43,7 @@ func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 }
 
 // The threads of a process add up; what ended threads waited stays; a process that is gone has no value, and one that
-// was started again goes on from where it was.
+// was started again continues from its last value.
 func TestRunDelayNeverStepsBack(t *testing.T) {
 	proc, registry := t.TempDir(), prometheus.NewRegistry()
 	fakeThread(t, proc, 10, 10, 1e9)

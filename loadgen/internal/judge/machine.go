@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// fillMachine puts into each phase of a recorded run what else its machine did: what the archive tells of other clients, the facts in
+// fillMachine puts into each phase of a recorded run the facts of its machine: the requests of other clients from the archive, the facts in
 // words, and why it was busy. What an earlier judgement filled in counts for nothing. An error means that ctx ended.
 func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	ours := machine.Ours(rec.Run)
@@ -42,7 +42,7 @@ func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 // they are counted when they end.
 const (
 	served = `sum(increase(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$window]))`
-	// A component's client counts what it sends to webhooks too: only those of the API servers send any.
+	// A component's client counts requests to webhooks too: only the API servers send such requests.
 	components = `sum(increase(rest_client_requests_total{job=~"kube-scheduler|kube-controller-manager|cloud-controller-manager|metrics-server"}[$window]))`
 	loopback   = `sum(increase(rest_client_requests_total{job="kube-apiserver", host=~"\\[::1\\]:.*|localhost:.*"}[$window]))`
 	loads      = `sum(increase(stormglass_requests_total[$window]))`

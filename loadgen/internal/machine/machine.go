@@ -1,5 +1,5 @@
-// Package machine tells what else the generator's machine did in a phase, and past which bounds what took time there was
-// measured on a busy machine. Runs, gates, comparisons and capacity searches judge by it alone. It is pure.
+// Package machine takes the facts of the generator's machine in a phase, and knows the bounds past which a time was measured on a
+// busy machine. Runs, gates, comparisons and capacity searches judge by it alone. It is pure.
 package machine
 
 import (
@@ -12,16 +12,16 @@ import (
 // The bounds past which a machine is busy, as shares.
 const (
 	// MuchOther of all processor time, used by other programs: on two processors 0.4 of them. The scheduler of Linux gives the
-	// run less than it asks for in turns of milliseconds, whatever it asks for.
+	// run less than it asks for in turns of milliseconds.
 	MuchOther = 0.20
 	// SomeOther is enough where the machine is Full: nothing idle is left to make up for it. Pairs are thrown away past it on any
 	// machine (`ab --throw-other`), as they look for changes of 5%.
 	SomeOther = 0.05
-	// Full is the share of all processor time in use, stolen time included, past which what is ready to run waits.
+	// Full is the share of all processor time in use, stolen time included, past which threads that are ready to run wait.
 	Full = 0.90
 	// Steal of all processor time, taken by the hypervisor: it stops a processor in the midst of a request.
 	Steal = 0.05
-	// Memory of the time in which some process waited for memory (PSI "some"): reclaim stops whoever allocates, and programs are
+	// Memory of the time in which some process waited for memory (PSI "some"): reclaim stops every process that allocates, and programs are
 	// read from the disk again.
 	Memory = 0.10
 	// PerRequest is the processor time, in seconds, that a client on the same machine may use for each of its requests: enough to
@@ -45,8 +45,8 @@ type Facts struct {
 	Memory, IO *float64
 }
 
-// Of takes the facts from what was measured in a time of so many seconds. ours says that all of the control plane is among what
-// the generator started. processors is what a run of old did not record with the machine. False: nothing is known.
+// Of takes the facts from what was measured in that many seconds. ours says that the generator started all of the control plane.
+// processors is the number of the host, for a run of old that did not record it with the machine. False: nothing is known.
 func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts, ok bool) {
 	if m == nil || seconds <= 0 {
 		return f, false

@@ -44,7 +44,7 @@ func TestABText(t *testing.T) {
 }
 
 // Pairs that were thrown away are counted alike in the terminal, on the page and in ab.json: the pair that warms the machine up is
-// none of them, whatever else ran next to it.
+// never one of them.
 func TestThrownPairsAreCountedAlike(t *testing.T) {
 	c := pairs()
 	c.Pairs[0].Thrown = "B: cold"

@@ -24,7 +24,7 @@ type page struct {
 	Class, Word     string // of the verdict
 	Headline        string
 	Description     string
-	Machine         string // why latencies are those of a busy machine; empty: they are not
+	Machine         string // why latencies were measured on a busy machine; empty: they were not
 	Warnings, Notes []string
 	Facts           []fact
 	Reasons         []string

@@ -303,7 +303,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "stormglass_own_requests_total",
-		Help: "Requests of the run itself to API servers, without watches: setup, actions, what it follows, clean-up. Loads and simulated nodes count theirs.",
+		Help: "Requests of the run itself to API servers, without watches: setup, actions, followed objects, clean-up. Loads and simulated nodes count theirs.",
 	}, func() float64 { return float64(of.Sent()) })
 }
 

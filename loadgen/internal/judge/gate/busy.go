@@ -17,7 +17,7 @@ const onBusyMachine = "measured on a busy machine: "
 // withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs kept
 // the machine busy: they tell as much about those as about the cluster. A time that holds its bound there is a pass, as a busy
 // machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled says that the components ran on the
-// generator's machine; it is not known of a user's cluster, so only what the generator measured itself is withheld.
+// generator's machine; it is not known of a user's cluster, so only measurements of the generator itself are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f
@@ -57,8 +57,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or by what the PromQL of a bound
-// without a unit reads.
+// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or by the metrics that PromQL reads for
+// a bound without a unit.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:

@@ -70,7 +70,7 @@ func TestBusyMachineBreaksNoMeasuredTime(t *testing.T) {
 }
 
 // Times that components measured are withheld too where they ran on the same machine; an expression gives a time by the unit of
-// its bound, or by what it reads.
+// its bound, or by the metrics that it reads.
 func TestBusyMachineBreaksNoScrapedTime(t *testing.T) {
 	lab, m := stormy(t, record.Options{})
 	a := lab.Archive()
