@@ -146,6 +146,18 @@ type Member struct {
 	Versions Versions `json:"versions"`
 }
 
+// Statistic names how the values of several runs are summed up in one.
+type Statistic string
+
+// The statistics of the sides of a comparison.
+const (
+	GeometricMean Statistic = "geometric mean"
+	// Mean: some values are 0 or negative, so that they have no geometric mean.
+	Mean Statistic = "mean"
+	// WeightedMean: values of B are 0, and the change is the mean of the changes of the pairs.
+	WeightedMean Statistic = "mean with weights 1/A"
+)
+
 // ABFigure is one figure over all pairs. Changes are shares of A's value, positive for worse.
 type ABFigure struct {
 	Name   string `json:"name"`
@@ -159,8 +171,13 @@ type ABFigure struct {
 	Detail     string   `json:"detail,omitempty"` // why it could not be told
 	Pairs      int      `json:"pairs"`            // that the answer is from
 	A          *float64 `json:"a"`                // median
-	B          *float64 `json:"b"`
-	Change     *float64 `json:"change"` // geometric mean of B/A less one
+	B          *float64 `json:"b"`                // median
+	// Statistic that MeanA, MeanB and Change are of: the change leads from one to the other. Empty: an older version
+	// compared, which showed medians
+	Statistic Statistic `json:"statistic,omitempty"`
+	MeanA     *float64  `json:"meanA,omitempty"`
+	MeanB     *float64  `json:"meanB,omitempty"`
+	Change    *float64  `json:"change"` // MeanB/MeanA less one; of a figure that is better when it is higher, MeanA/MeanB less one
 	Low        *float64 `json:"low"`    // bounds of the change, each at the plan's confidence
 	High       *float64 `json:"high"`
 	Spread     *float64 `json:"spread"` // standard deviation of ln(B/A), or of the differences as shares of A

@@ -115,7 +115,7 @@ type collected struct {
 // depend on what is asked.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
-	lower, zero := "", false
+	lower := ""
 	var a, b, differences, shares []float64
 	for _, p := range pairs {
 		va, okA := p.A.Values[f.Name]
@@ -138,8 +138,6 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 			d, difference := 0.0, vb-va
 			if va > 0 && vb > 0 {
 				d = math.Log(vb / va)
-			} else if va != vb {
-				zero = true // they have no ratio
 			}
 			if f.Better == "higher" {
 				d, difference = -d, -difference
@@ -148,19 +146,23 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 		}
 	}
 	f.A, f.B = median(a), median(b)
-	if f.Detail != "" {
-		f.Changes, differences = []float64{}, nil
-	}
-	if zero && f.Detail == "" {
+	ratios := len(a) == 0 || len(b) == 0 || slices.Min(a) > 0 && slices.Min(b) > 0
+	switch {
+	case f.Detail != "":
 		f.Changes = []float64{}
-		figure := paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil))}
-		if slices.Min(a) > 0 {
-			figure.D, figure.Level = shares, 1
-		}
-		figure.Gone = gone(f, a, b)
-		return collected{f, figure, lower}
+		showSides(f, sidesOf(a, b), a, b)
+		return collected{f, paired.Figure{}, lower}
+	case ratios || slices.Equal(a, b):
+		showSides(f, sidesOf(a, b), a, b)
+		return collected{f, paired.Figure{D: f.Changes}, lower}
 	}
-	return collected{f, paired.Figure{D: f.Changes}, lower}
+	f.Changes = []float64{} // some values have no ratio
+	figure, how := paired.Figure{D: differences, Differences: true, Level: math.Abs(stat.Mean(a, nil)), Gone: gone(f, a, b)}, result.Mean
+	if slices.Min(a) > 0 {
+		figure.D, figure.Level, how = shares, 1, result.WeightedMean
+	}
+	showSides(f, how, a, b)
+	return collected{f, figure, lower}
 }
 
 // gone is the change of a figure where nothing is left in B; 0: it may be negative.
@@ -176,7 +178,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 
 // byDifference says that a figure was judged by differences.
 func byDifference(f *result.ABFigure) string {
-	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B", *f.A, *f.B)
+	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B (%s)", *f.MeanA, *f.MeanB, f.Statistic)
 }
 
 func missingSide(a, b bool) string {

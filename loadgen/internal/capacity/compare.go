@@ -40,7 +40,9 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 // conclude fills in the differences, the answer and its interval.
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
-	low, median, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
+	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
+	// The ratio of the medians, which are shown with it: the median of the ratio is near it, and not the same.
+	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
 		// A capacity that is not in its interval may lie further from the other one: that changes nothing.
@@ -149,6 +151,14 @@ func ratio(a, b []share) (low, median, high float64) {
 		return math.Exp(all[len(all)-1].log)
 	}
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
+}
+
+// median is the median of a side's capacity; of one that may be higher at most what held.
+func (s *Search) median(of result.CapacitySide) float64 {
+	if of.MayBeHigher() {
+		return min(s.quantile(0.5), *of.Held)
+	}
+	return s.quantile(0.5)
 }
 
 // shown is the posterior of a side's capacity; of one that may be higher no more is shown than what held.

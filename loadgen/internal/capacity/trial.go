@@ -114,14 +114,17 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	}
 	longest := 0.0
 	for _, p := range res.Measurements.Phases {
-		offered, achieved, p50, p99 := 0.0, 0.0, 0.0, 0.0
+		offered, achieved := 0.0, 0.0
+		var worst result.Latency // of the load with the highest p99
 		for _, r := range rundir.Requests(p) {
 			offered, achieved = offered+r.OfferedRate, achieved+r.AchievedRate
-			p50, p99 = max(p50, r.Latency.P50), max(p99, r.Latency.P99)
+			if r.Latency.P99 > worst.P99 {
+				worst = r.Latency
+			}
 		}
 		if offered > 0 && p.Seconds() >= longest {
 			held, longest = p, p.Seconds()
-			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, p50, p99
+			t.Offered, t.Achieved, t.P50, t.P99 = offered, achieved, worst.P50, worst.P99
 		}
 	}
 	return held

@@ -69,15 +69,16 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile is the duration that a fraction q (0 to 1) of the values do not exceed; zero
-// if there are none.
-func (h *Histogram) quantile(q float64) time.Duration {
-	// The rank of the value, counted from 1, and then among those over zero.
-	n := h.count()
-	rank := min(int64(q*float64(n)+0.5), n)
+// quantile is the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the nearest-rank
+// method); zero if there are none.
+func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
+
+// ranked is the value of a rank, counted from 1 for the smallest; zero for rank 0.
+func (h *Histogram) ranked(rank int64) time.Duration {
 	if rank <= h.zeros {
 		return 0
 	}
+	n := h.count()
 	// The upper edge of a bucket may lie past the largest value in it.
 	v := min(time.Duration(h.counts.ValueAtQuantile(100*float64(rank-h.zeros)/float64(n-h.zeros))), h.max)
 	if v < Lowest {
@@ -115,7 +116,7 @@ func (h *Histogram) Latency() result.Latency {
 	defer h.mu.Unlock()
 	l := h.latency()
 	if over, ok := AllowedOver(l.Count); ok {
-		l.P99Upper = new(h.quantile(1 - float64(over)/float64(l.Count)).Seconds())
+		l.P99Upper = new(h.ranked(l.Count - over).Seconds())
 	}
 	return l
 }

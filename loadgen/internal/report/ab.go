@@ -2,10 +2,12 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -69,7 +71,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 			dim = true
 			tab.add(styled("dim", "advice, which does not decide:", "", "", "", "", "", "")...)
 		}
-		cells := plain(chart.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		cells := plain(chart.Clean(f.Name), abValue(f, sideA(f)), abValue(f, sideB(f)), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
 			cells[6].style = style(answerVerdict(f.Answer))
 		}
@@ -159,9 +161,38 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 
 // abNote says what the columns are.
 func abNote(c result.AB) string {
-	return fmt.Sprintf("positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
-		100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
+	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
+		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
+
+// abStatistics names the statistic of the sides, which is that of the changes: one for most figures, and the figures that
+// have another.
+func abStatistics(c result.AB) string {
+	of, others := "pairs", map[result.Statistic][]string{}
+	if c.Sets != nil {
+		of = "runs"
+	}
+	for _, f := range c.Figures {
+		switch {
+		case f.Statistic == result.GeometricMean, f.A == nil && f.B == nil:
+		case f.Statistic == "": // of an older version
+			others["median, and the change the geometric mean of B/A"] = append(others["median, and the change the geometric mean of B/A"], chart.Clean(f.Name))
+		default:
+			others[f.Statistic] = append(others[f.Statistic], chart.Clean(f.Name))
+		}
+	}
+	text := "A, B and the change from A to B: geometric mean of the " + of
+	for _, how := range slices.Sorted(maps.Keys(others)) {
+		text += fmt.Sprintf("; of %s: %s", strings.Join(others[how], ", "), how)
+	}
+	return text
+}
+
+// sideA is the value of A that the change starts from. An older version recorded medians only.
+func sideA(f result.ABFigure) *float64 { return cmp.Or(f.MeanA, f.A) }
+
+// sideB is the value of B that the change leads to.
+func sideB(f result.ABFigure) *float64 { return cmp.Or(f.MeanB, f.B) }
 
 func abValue(f result.ABFigure, v *float64) string {
 	if v == nil {
@@ -212,7 +243,7 @@ func ABSummary(w io.Writer, c result.AB) error {
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, sideA(f)), abValue(f, sideB(f)), abPercent(f.Change), abBounds(f), spreadOf(f))
 	}
 	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) {

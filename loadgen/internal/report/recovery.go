@@ -64,8 +64,8 @@ func optional(v *float64) string {
 func loadRecoveryTable(rec result.Recovery) tableView {
 	t := tableView{
 		Caption: "What the loads felt",
-		Head:    heads("Fault", "Load", ">Error window", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
-		Note: fmt.Sprintf("Error window: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound. "+
+		Head:    heads("Fault", "Load", ">Outside its bound", "By", ">From", ">Until", ">First success", ">After the end", ">Back inside", ">Failed", ">Unsent", ">Slowest", "Note"),
+		Note: fmt.Sprintf("Outside its bound: from the first to the last tenth of a second in which a request failed, was not sent or took longer than the load's bound; By says which of these there were. "+
 			"From, Until and First success count from the fault's begin; After the end is the same success since the fault's end, negative if it came before. Back inside counts from its end to the moment since which the load held its bound for %s. docs/reference/recovery.md has the definitions.",
 			chart.Format(scenario.Seconds, rec.StretchSeconds)),
 	}
@@ -75,7 +75,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 			if l.Affected {
 				slowest = chart.Format(scenario.Seconds, l.Slowest)
 			}
-			t.add(faultName(f), chart.Clean(l.Load), windowText(l), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
+			t.add(faultName(f), chart.Clean(l.Load), windowText(l), cmp.Or(outsideBy(l), chart.None), optional(l.From), optional(l.Until), optional(l.FirstSuccess), optional(l.FirstSuccessAfterEnd),
 				backText(l), chart.Count(l.Failed), chart.Count(l.Unsent), slowest, loadRecoveryNote(l))
 		}
 	}
@@ -91,6 +91,21 @@ func windowText(l result.LoadRecovery) string {
 		return "none"
 	}
 	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
+}
+
+// outsideBy names what put a load outside its bound: errors only where requests failed.
+func outsideBy(l result.LoadRecovery) string {
+	var what []string
+	if l.Failed > 0 {
+		what = append(what, "errors")
+	}
+	if l.Unsent > 0 {
+		what = append(what, "unsent")
+	}
+	if l.Affected && (l.SlowSlots > 0 || l.Slowest > l.Bound) {
+		what = append(what, "slow")
+	}
+	return strings.Join(what, ", ")
 }
 
 // backText is the time back inside the bound, or what it was more than. A load
@@ -117,6 +132,14 @@ func loadRecoveryNote(l result.LoadRecovery) string {
 		parts = append(parts, chart.Clean(l.Detail))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// inAWord is what outsideBy says, for a narrow column.
+func inAWord(by string) string {
+	if strings.Contains(by, ", ") {
+		return "both"
+	}
+	return by
 }
 
 func faultTable(rec result.Recovery, axis chart.Grid) tableView {
@@ -219,8 +242,8 @@ const mostFaults = 5
 // recovery writes a line for each fault and load, and one for each signal.
 func (t *terminal) recovery(r result.Result) {
 	if rec := r.Recovery; rec != nil && len(rec.Faults) > 0 {
-		tab := &table{align: "flrrrrr", gap: 2}
-		tab.add(styled("head", "RECOVERY", "load", "errors for", "first success", "back inside", "relists", "failover")...)
+		tab := &table{align: "flrlrrrr", gap: 2}
+		tab.add(styled("head", "RECOVERY", "load", "outside", "by", "first success", "back inside", "relists", "failover")...)
 		rows := 0
 		for _, f := range rec.Faults {
 			for _, row := range recoveryRows(f) {
@@ -230,6 +253,9 @@ func (t *terminal) recovery(r result.Result) {
 			}
 		}
 		tab.dropEmpty()
+		if tab.natural() > t.width {
+			tab.gap = 1
+		}
 		t.section(tab)
 		if rows > mostFaults {
 			t.line(fmt.Sprintf("  and %d more, in the report", rows-mostFaults))
@@ -271,16 +297,16 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 		}
 	}
 	if len(f.Loads) == 0 {
-		return [][]string{{faultName(f), "", "", "", "", relists, failover}}
+		return [][]string{{faultName(f), "", "", "", "", "", relists, failover}}
 	}
 	var rows [][]string
 	for i, l := range f.Loads {
-		row := []string{faultName(f), chart.Clean(l.Load), windowText(l), "", backText(l), relists, failover}
+		row := []string{faultName(f), chart.Clean(l.Load), windowText(l), inAWord(outsideBy(l)), "", backText(l), relists, failover}
 		if i > 0 {
-			row[0], row[5], row[6] = "", "", ""
+			row[0], row[6], row[7] = "", "", ""
 		}
 		if l.FirstSuccess != nil {
-			row[3] = chart.Format(scenario.Seconds, *l.FirstSuccess)
+			row[4] = chart.Format(scenario.Seconds, *l.FirstSuccess)
 		}
 		rows = append(rows, row)
 	}

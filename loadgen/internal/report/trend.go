@@ -46,9 +46,9 @@ func trendRun(r result.Trend, c result.TrendChange) string {
 
 func changeText(c result.TrendChange) string {
 	if c.Before == 0 {
-		return fmt.Sprintf("p %.2g", c.P)
+		return fmt.Sprintf("of the means, p %.2g", c.P)
 	}
-	return fmt.Sprintf("%+.1f%%, p %.2g", 100*(c.After/c.Before-1), c.P)
+	return fmt.Sprintf("%+.1f%% of the means, p %.2g", 100*(c.After/c.Before-1), c.P)
 }
 
 func trendEnds(f result.TrendFigure) (first, last *float64) {

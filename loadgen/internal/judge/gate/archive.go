@@ -176,6 +176,10 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 	if c.objective.Name == "expr" && len(samples) > 1 {
 		return []reading{{missing: fmt.Sprintf("the expression gives %d series, not one (aggregate them: max, sum)", len(samples)), alike: true}}, nil
 	}
+	careful, err := c.cautiousValues(ctx, a, expr, w)
+	if err != nil {
+		return nil, err
+	}
 	var readings []reading
 	for _, s := range samples {
 		r := reading{value: s.V, of: w.name, atLeast: atLeast}
@@ -193,6 +197,7 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 				return nil, err
 			}
 		}
+		c.withhold(&r, s.Labels, careful)
 		r.detail = withNotes(r.detail, notes)
 		readings = append(readings, r)
 	}
@@ -244,6 +249,9 @@ func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w win
 	for _, b := range buckets {
 		if b.Count >= c.objective.Histogram.Quantile*total {
 			r.detail = fmt.Sprintf("%.0f observations, interpolated between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
+			if tooFewFor(int64(math.Round(total)), c.objective.Histogram.Quantile) {
+				r.detail = fmt.Sprintf("%.0f observations, the slowest of them between %s and %s", total, show(c.objective.Unit, low), show(c.objective.Unit, b.UpperBound))
+			}
 			if math.IsInf(b.UpperBound, 1) {
 				r.atLeast = true
 				r.detail = fmt.Sprintf("%.0f observations, past the last bucket's %s", total, show(c.objective.Unit, low))

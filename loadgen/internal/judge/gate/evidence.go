@@ -201,34 +201,6 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 	return finding{readings: kept, whole: true}
 }
 
-// quantileOf reads the q-quantile of a distribution, and of the same without the
-// generator's own delay, which runs of old did not record.
-func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
-	r := reading{value: get(l), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
-	if l.Clamped > 0 {
-		r.detail += fmt.Sprintf(", %d of them past the histogram's range", l.Clamped)
-		r.atLeast = float64(l.Clamped) > (1-q)*float64(l.Count)
-	}
-	if external.Count == l.Count {
-		r.external = new(get(external))
-	}
-	return r
-}
-
-// upperBoundOf reads the upper bound of a p99. Too few values tell nothing.
-func upperBoundOf(l, external result.Latency) reading {
-	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
-		if l.P99Upper == nil {
-			return 0
-		}
-		return *l.P99Upper
-	})
-	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
-		r.missing = fmt.Sprintf("%d requests are too few to bound a p99: 459 are the least", l.Count)
-	}
-	return r
-}
-
 // withholdGeneratorDelay withholds values of client objectives that the generator's own
 // delay may have caused: where it was saturated in a phase of the value, or where the
 // value breaks the bound and would hold it without that delay. Server-side metrics, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -74,17 +75,18 @@ func Limits() []Limit {
 	}
 }
 
-// clientLatency is the p99 of recent requests, of which those that are open for longer than the bound are the slowest.
+// clientLatency is the p99 of recent requests. Those that are open for longer than the bound are the slowest of them.
 func clientLatency(c Client, bound float64) clientFigure {
 	limit := time.Duration(min(bound, math.MaxInt32) * float64(time.Second))
 	open := c.Overdue(limit)
 	n := c.Recent().Ended + open
-	r := clientFigure{over: c.Over(limit)+open > n/100, few: n < leastRecent}
-	if open > n/100 {
+	above := n - latency.Rank(0.99, n) // how many requests the p99 leaves out
+	r := clientFigure{over: c.Over(limit)+open > above, few: n < leastRecent}
+	if open > above {
 		r.value, r.text = bound, fmt.Sprintf("%d of %d requests are open for longer than %s", open, n, show(scenario.Seconds, bound))
 		return r
 	}
-	r.value = c.Longest(n/100 - open).Seconds()
+	r.value = c.Longest(above - open).Seconds()
 	return r
 }
 

@@ -15,7 +15,7 @@ import (
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
-			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed", l.Failed)}
+			return reading{value: l.ErrorWindow, atLeast: l.Open, detail: fmt.Sprintf("%d failed, %d unsent, slow answers alone in %d tenths of a second", l.Failed, l.Unsent, l.SlowSlots)}
 		}),
 		"time-to-first-success": perFaultLoad(firstSuccess),
 		"time-to-objective":     perFaultLoad(backInside),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/internal/strictyaml"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -72,6 +73,9 @@ func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)
 	r.detail = fmt.Sprintf("%d objects", t.Began-t.Gone)
+	if tooFewFor(t.Latency.Count, q) {
+		r.detail += fmt.Sprintf(", of which the %s is the maximum (it needs %d)", quantileName(q), latency.Needs(q))
+	}
 	if t.Open == 0 || t.SoFar == nil {
 		return r
 	}
@@ -80,9 +84,9 @@ func (e evidence) transitionLatency(t result.Transition) reading {
 		r.atLeast = true
 	}
 	if e.boundless || e.op == ">=" || r.atLeast || !e.holds(r.value) {
-		r.value, r.external, r.atLeast = get(*t.SoFar), nil, true
+		r.value, r.external, r.atLeast = ofEnough(*t.SoFar, q, get), nil, true
 		if t.ExternalSoFar != nil {
-			r.external = new(get(*t.ExternalSoFar))
+			r.external = new(ofEnough(*t.ExternalSoFar, q, get))
 		}
 	}
 	return r

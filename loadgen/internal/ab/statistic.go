@@ -1,0 +1,45 @@
+package ab
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// sidesOf is the statistic of the two sides of a figure: the geometric mean, or the mean where a value is 0 or negative.
+func sidesOf(a, b []float64) result.Statistic {
+	for _, v := range slices.Concat(a, b) {
+		if v <= 0 {
+			return result.Mean
+		}
+	}
+	return result.GeometricMean
+}
+
+// showSides sets what is shown of a figure's sides: the statistic that the change is of, so that the change leads from one
+// side to the other.
+func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
+	f.Statistic, f.MeanA, f.MeanB = how, nil, nil
+	weights := make([]float64, len(a))
+	for i, v := range a {
+		weights[i] = 1
+		if how == result.WeightedMean {
+			weights[i] = 1 / v
+		}
+	}
+	of := func(values []float64) *float64 {
+		switch {
+		case len(values) == 0:
+			return nil
+		case how == result.GeometricMean:
+			return known(math.Exp(stat.Mean(logs(values), nil)))
+		case how == result.WeightedMean:
+			return known(stat.Mean(values, weights))
+		}
+		return known(stat.Mean(values, nil))
+	}
+	f.MeanA, f.MeanB = of(a), of(b)
+}

@@ -1,0 +1,149 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// quantileOf reads the q-quantile of a distribution, and of the same without the generator's own delay, which old runs
+// did not record. Of fewer samples than the quantile needs it reads the maximum, so that no slow sample is left out.
+func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
+	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
+	if tooFewFor(l.Count, q) {
+		r.detail += fmt.Sprintf(", of which the %s is the maximum (it needs %d)", quantileName(q), latency.Needs(q))
+	}
+	if l.Clamped > 0 {
+		r.detail += fmt.Sprintf(", %d of them past the histogram's range", l.Clamped)
+		r.atLeast = l.Clamped > l.Count-latency.Rank(q, l.Count)
+	}
+	if external.Count == l.Count {
+		r.external = new(ofEnough(external, q, get))
+	}
+	return r
+}
+
+// ofEnough is the q-quantile that get reads, or the maximum where the samples are too few for it: runs of older versions
+// rounded the rank, which left the slowest of 51 to 99 samples out of a p99.
+func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) float64 {
+	if tooFewFor(l.Count, q) {
+		return max(get(l), l.Max)
+	}
+	return get(l)
+}
+
+func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
+
+// quantileName is "p99" or "p99.9".
+func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
+
+// upperBoundOf reads the upper bound of a p99. Too few values tell nothing.
+func upperBoundOf(l, external result.Latency) reading {
+	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
+		if l.P99Upper == nil {
+			return 0
+		}
+		return *l.P99Upper
+	})
+	if !r.nothing && (l.P99Upper == nil || r.external != nil && external.P99Upper == nil) {
+		r.missing = fmt.Sprintf("%d requests are too few to bound a p99: 459 are the least", l.Count)
+	}
+	if over, ok := latency.AllowedOver(l.Count); ok && l.Clamped > over { // the bound itself is past the range
+		r.atLeast = true
+	}
+	return r
+}
+
+// withhold makes a scraped value that holds the bound one without a value, where that is not known of the slowest
+// observations: a quantile of few of them lies in the bucket of the slowest, at a place that is interpolated. others are
+// the values with the upper edges of these buckets, by cautious.
+func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
+	for _, o := range others {
+		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
+			continue
+		}
+		u := c.objective.Unit
+		r.missing = fmt.Sprintf("%s: too few observations for a quantile of them (a p99 needs 100): %s is interpolated, and with the slowest at the upper edge of its bucket the value is %s, %s %s",
+			r.of, show(u, r.value), show(u, o.V), side(c.op), show(u, c.bound))
+	}
+}
+
+// cautiousValues are the values of an expression with its quantiles made cautious; none where it has no quantiles.
+func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
+	with := cautious(expr)
+	if c.boundless || with == expr {
+		return nil, nil
+	}
+	values, err := a.Instant(ctx, with, w.end)
+	if err != nil { // it is not as well formed as the expression: nothing is known against the value
+		return nil, ctx.Err()
+	}
+	return values, nil
+}
+
+// cautious is PromQL whose histogram_quantile gives the upper edge of the slowest observation's bucket for each group of
+// fewer observations than the quantile needs. Prometheus interpolates in that bucket, so that a bound inside it may seem
+// to hold. Expressions that do not parse, and quantiles that are computed, stay.
+func cautious(expr string) string {
+	root, err := archive.NewParser().ParseExpr(expr)
+	if err != nil {
+		return expr
+	}
+	var calls []*parser.Call // those outside of all others, in their order
+	parser.Inspect(root, func(n parser.Node, path []parser.Node) error {
+		inner := slices.ContainsFunc(path, func(p parser.Node) bool { return isQuantile(p) })
+		if isQuantile(n) && !inner {
+			calls = append(calls, n.(*parser.Call))
+		}
+		return nil
+	})
+	text := func(n parser.Node) string { return expr[n.PositionRange().Start:n.PositionRange().End] }
+	slices.SortFunc(calls, func(x, y *parser.Call) int { return int(x.PosRange.Start - y.PosRange.Start) })
+	for _, call := range slices.Backward(calls) {
+		q, _ := literal(call.Args[0])
+		buckets := text(call.Args[1])
+		made := fmt.Sprintf("((%s and max without (le) (%s) >= %d - 0.5) or histogram_quantile(1, %s))", text(call), counted(buckets), latency.Needs(q), buckets)
+		expr = expr[:call.PosRange.Start] + made + expr[call.PosRange.End:]
+	}
+	return expr
+}
+
+func isQuantile(n parser.Node) bool {
+	call, ok := n.(*parser.Call)
+	if !ok || call.Func.Name != "histogram_quantile" {
+		return false
+	}
+	q, known := literal(call.Args[0])
+	return known && q > 0 && q < 1
+}
+
+// counted is an expression with counts in the place of rates.
+func counted(expr string) string {
+	root, err := archive.NewParser().ParseExpr(expr)
+	if err != nil {
+		return expr
+	}
+	var rates []*parser.Call
+	parser.Inspect(root, func(n parser.Node, _ []parser.Node) error {
+		if call, ok := n.(*parser.Call); ok && (call.Func.Name == "rate" || call.Func.Name == "irate") {
+			rates = append(rates, call)
+		}
+		return nil
+	})
+	slices.SortFunc(rates, func(x, y *parser.Call) int { return int(x.PosRange.Start - y.PosRange.Start) })
+	for _, call := range slices.Backward(rates) {
+		at := int(call.PosRange.Start)
+		count := map[string]string{"rate": "increase", "irate": "idelta"}[call.Func.Name]
+		expr = expr[:at] + strings.Replace(expr[at:], call.Func.Name, count, 1)
+	}
+	return expr
+}

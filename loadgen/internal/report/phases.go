@@ -1,0 +1,210 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// phaseSums adds up what the loads of a phase did. Quantiles cannot be added: they are shown of one load each.
+type phaseSums struct {
+	offered, achieved                           float64
+	unsent                                      int64
+	delivered, lost, duplicated, exp, reordered int64
+	open, wanted                                int
+	slowest                                     result.Watches // with the highest p99 of its deliveries
+	sets                                        int            // of watches with deliveries
+}
+
+func sums(p result.Phase) phaseSums {
+	var s phaseSums
+	for _, r := range rundir.Requests(p) {
+		s.offered += r.OfferedRate
+		s.achieved += r.AchievedRate
+		s.unsent += r.Unsent
+	}
+	for _, w := range p.Watches {
+		s.delivered += w.Delivered
+		s.lost += w.Lost
+		s.duplicated += w.Duplicated
+		s.exp += w.Expected
+		s.open += w.Open
+		s.wanted += w.Wanted
+		s.reordered += w.Reordered
+		if w.Delivery.Count == 0 {
+			continue
+		}
+		if s.sets++; s.sets == 1 || slower(w.Delivery, s.slowest.Delivery) < 0 {
+			s.slowest = w
+		}
+	}
+	return s
+}
+
+// slower orders distributions by p99, then by p50, the slowest first.
+func slower(x, y result.Latency) int {
+	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
+}
+
+// threeQuantiles are the p50, p95 and p99 of one distribution, dashes where it is empty. Old runs did not record a p95.
+func threeQuantiles(l result.Latency) []string {
+	out := quantiles(l, l.P50, l.P95, l.P99)
+	if l.P95 == 0 && l.P99 > 0 {
+		out[1] = chart.None
+	}
+	return out
+}
+
+// The columns of the phases.
+const (
+	phaseOffered   = 2
+	phaseQuantiles = 5
+	phaseLoad      = 8
+	phasePods      = 9
+	phaseWatches   = 10
+	phaseDelivered = 11
+	phaseColumns   = 12
+)
+
+// phases writes a row for each phase. Of several loads the rates are sums, and the latencies those of one load, the
+// slowest, which is named. Columns that no phase fills are left out.
+func (t *terminal) phases(r result.Result) {
+	phases := r.Measurements.Phases
+	if len(phases) == 0 {
+		return
+	}
+	tab := &table{align: "frrrrrrrlrrr"}
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p50", "p95", "p99", "slowest", "pods ready", "watches", "delivered")...)
+	for _, p := range phases {
+		tab.add(plain(phaseSummary(p)...)...)
+	}
+	tab.dropEmpty()
+	if tab.natural() > t.width {
+		tab.gap = 1
+	}
+	of := ""
+	if tab.natural() > t.width+nameRoom {
+		of = tab.takeColumn(phaseLoad)
+	}
+	t.section(tab)
+	if of != "" {
+		t.line(t.paint("dim", chart.Shorten("  latencies are of the slowest load: "+of, t.width)))
+	}
+	for _, p := range phases {
+		for _, line := range deliveryLines(p) {
+			t.line(chart.Shorten(line, t.width))
+		}
+		for _, l := range afterFailure(p) {
+			t.line(chart.Shorten("  "+chart.Clean(p.Name)+": "+l, t.width))
+		}
+	}
+}
+
+// takeColumn empties a column, and returns what its rows had in words, by the first column.
+func (t *table) takeColumn(i int) string {
+	var all []string
+	for at, row := range t.rows {
+		if at > 0 && row[i].text != "" {
+			all = append(all, row[0].text+": "+row[i].text)
+		}
+		row[i].text = ""
+	}
+	return strings.Join(all, ", ")
+}
+
+func phaseSummary(p result.Phase) []string {
+	s, requests := sums(p), rundir.Requests(p)
+	row := make([]string, phaseColumns)
+	row[0], row[1] = chart.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
+	if len(requests) > 0 {
+		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved), chart.Count(s.unsent)})
+		slowest := slices.MinFunc(requests, func(x, y result.Requests) int { return slower(x.Latency, y.Latency) })
+		copy(row[phaseQuantiles:], threeQuantiles(slowest.Latency))
+		if len(requests) > 1 {
+			row[phaseLoad] = nameAmong(slowest, requests)
+		}
+	}
+	if w := p.Workload; w != nil && w.PodsReady > 0 {
+		row[phasePods] = chart.Count(w.PodsReady)
+	}
+	if len(p.Watches) > 0 {
+		row[phaseWatches] = chart.Count(s.open)
+		if s.open != s.wanted {
+			row[phaseWatches] += "/" + chart.Count(s.wanted)
+		}
+		if s.exp > 0 {
+			row[phaseDelivered] = chart.Count(s.delivered)
+		}
+	}
+	return row
+}
+
+// nameRoom is how much of the phases' names may be cut off before the names of loads get a line below the table.
+const nameRoom = 3
+
+// loadWidth is the longest name of a load in the rows of phases.
+const loadWidth = 16
+
+// nameAmong is the name of a load, with its call where the load makes several.
+func nameAmong(one result.Requests, all []result.Requests) string {
+	calls := 0
+	for _, r := range all {
+		if r.Load == one.Load {
+			calls++
+		}
+	}
+	name := chart.Clean(one.Load)
+	if calls > 1 {
+		name += " " + callText(one.Verb, one.Resource, one.Variant, one.Tenant)
+	}
+	return chart.Shorten(name, loadWidth)
+}
+
+// deliveryLines tell how a phase's watch events were delivered, with the latencies of its slowest set of watches.
+func deliveryLines(p result.Phase) []string {
+	s := sums(p)
+	if s.exp == 0 {
+		return nil
+	}
+	q, of := threeQuantiles(s.slowest.Delivery), ""
+	if s.sets > 1 {
+		of = " of " + chart.Clean(s.slowest.Load)
+	}
+	return []string{
+		fmt.Sprintf("  %s: %s of %s watch events delivered, %s lost, %s duplicated, %s reordered", chart.Clean(p.Name),
+			chart.Count(s.delivered), chart.Count(s.exp), chart.Count(s.lost), chart.Count(s.duplicated), chart.Count(s.reordered)),
+		fmt.Sprintf("    delivery%s p50 %s, p95 %s, p99 %s", of, q[0], q[1], q[2]),
+	}
+}
+
+// phaseNote marks a phase that did not go or end as the scenario says.
+func phaseNote(p result.Phase) string {
+	switch {
+	case p.Interrupted:
+		return " (interrupted)"
+	case p.EndedEarly:
+		return " (ended early)"
+	case p.PausedSeconds > 0:
+		return " (load paused for " + chart.Format(scenario.Seconds, p.PausedSeconds) + ")"
+	case p.Until != "" && !p.ConditionMet:
+		return " (" + chart.Clean(p.Until) + " not met)"
+	}
+	return ""
+}
+
+func afterFailure(p result.Phase) []string {
+	var out []string
+	if w := p.Workload; w != nil && w.NotReadyAfter != nil {
+		out = append(out, "failed nodes seen NotReady after "+chart.Format(scenario.Seconds, *w.NotReadyAfter))
+	}
+	if w := p.Workload; w != nil && w.RecoveredAfter != nil {
+		out = append(out, "every workload whole again after "+chart.Format(scenario.Seconds, *w.RecoveredAfter))
+	}
+	return out
+}
