@@ -45,6 +45,40 @@ groups:
 	}
 }
 
+// How far an alert looks back is the largest of all that it reads, and how little it needs the smallest.
+func TestHindsight(t *testing.T) {
+	s := mustParse(t, `
+groups:
+  - name: records
+    interval: 30s
+    query_offset: 10s
+    rules:
+      - {record: 'a:b', expr: 'rate(x_total[5m] offset 1m)'}
+      - {record: 'itself', expr: 'itself + x_total'}
+  - name: alerts
+    interval: 15s
+    rules:
+      - {alert: Plain, expr: 'x_total > 0', for: 1m}
+      - {alert: OfRecord, expr: 'a:b > 0', for: 1m}
+      - {alert: Compared, expr: 'rate(x_total[5m]) > 2 * rate(x_total[2m] offset 1h)'}
+      - {alert: Inner, expr: 'max_over_time(rate(x_total[1m] offset 1m)[5m:] offset 2m) > 0'}
+      - {alert: Always, expr: 'vector(1)'}
+      - {alert: Round, expr: 'itself > 0'}
+`)
+	for alert, want := range map[string]Hindsight{
+		"Plain":    {For: time.Minute},
+		"OfRecord": {For: time.Minute, Longest: 6*time.Minute + 10*time.Second, Shortest: 5 * time.Minute},
+		"Compared": {Longest: time.Hour + 2*time.Minute, Shortest: 2 * time.Minute},
+		"Inner":    {Longest: 9 * time.Minute, Shortest: time.Minute},
+		"Always":   {},
+		"Round":    {Longest: 10 * time.Second},
+	} {
+		if got := s.Hindsight(alert); got != want {
+			t.Errorf("%s: %+v, want %+v", alert, got, want)
+		}
+	}
+}
+
 // Rounds are at 0, 15, 30 ... seconds.
 func TestReachInTime(t *testing.T) {
 	first := time.UnixMilli(1_800_000_000_000)

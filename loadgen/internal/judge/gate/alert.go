@@ -11,6 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -125,7 +126,8 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 }
 
 // alertFinding counts how often the alert fired in the phases of Over.
-func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (finding, error) {
+func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (finding, error) {
+	windows := c.windows(phases)
 	f := finding{summed: true} // so that what is missing may still turn a count that is too low
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}
@@ -137,7 +139,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 		i := slices.IndexFunc(windows, func(w window) bool { return w.missing == "" && life.During(w.start, w.end) })
 		if i >= 0 {
 			total.value++
-			lives = append(lives, describeFiring(life, windows[i], h.End))
+			lives = append(lives, describeFiring(life, windows[i], h.End)+c.lookedBack(life, phases))
 		}
 	}
 	f.readings = []reading{total}
@@ -173,6 +175,24 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	}
 	return text
 }
+
+// lookedBack says from when on the alert's rule looked as it fired, and the phase of that moment: the cause may be over.
+// Empty: it looks at the moment alone.
+func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
+	back := c.alert.rules.Hindsight(c.Alert).Whole()
+	if back == 0 {
+		return ""
+	}
+	from, in := f.Fired.Add(-back), ""
+	for _, name := range c.order {
+		if p := phases[name]; !p.Start.IsZero() && !from.Before(p.Start) && (p.End.IsZero() || from.Before(p.End)) {
+			in = ", in " + name
+		}
+	}
+	return fmt.Sprintf(" (fired at %s; looks back %s: from %s%s)", clock(f.Fired), span(back), clock(from), in)
+}
+
+func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
 
 func pending(h alerting.History, name string) string {
 	for _, f := range h.Firings {
@@ -216,9 +236,12 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 		}
 		var targets []fitness
 		for _, instance := range s.Instances {
-			t, err := c.fit(ctx, a, w, instance)
+			t, err := c.fitBut(ctx, a, w, instance, func(gap stretch) bool { return c.harmless(gap, h) })
 			if err != nil {
 				return nil, nil, err
+			}
+			if t.lost > 0 {
+				notes = append(notes, fmt.Sprintf("scrapes of %s lost in %s: %d, none next to another", instance, w.name, t.lost))
 			}
 			if t.why != "" {
 				why = append(why, reading{missing: t.why})
@@ -232,6 +255,19 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 		}
 	}
 	return why, notes, nil
+}
+
+// harmless reports whether a lost scrape leaves an alert's silence as it is: one alone, of which a rate has two others in
+// its range, while the alert was not pending. Prometheus, too, evaluates rules over such a gap.
+func (c Compiled) harmless(gap stretch, h alerting.History) bool {
+	between := gap.to.Sub(gap.from) // of the scrapes around it: two intervals
+	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
+		return false
+	}
+	return !slices.ContainsFunc(h.Firings, func(f alerting.Firing) bool {
+		// It would have fired, had it not been resolved because its series were not there.
+		return f.Alert == c.Alert && f.Fired.IsZero() && !f.Resolved.IsZero() && f.Pending.Before(gap.to) && f.Resolved.After(gap.from) && !f.Resolved.After(gap.to)
+	})
 }
 
 // late says why an alert had no time to fire, or to be looked at, in the windows.

@@ -90,14 +90,103 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 		}
 		expect(t, "dropped", res.Gates[0], result.NoData, 0, "etcd_disk_wal_fsync_duration_seconds_bucket was not recorded")
 	})
-	t.Run("lost scrape", func(t *testing.T) {
-		l, m := diskRun(t, record.Options{}, func(l *archivetest.Lab) {
-			l.Parts["etcd-1"].SetDown(true)
-			l.Boundary(time.Second)
-			l.Parts["etcd-1"].SetDown(false)
-		})
-		expect(t, "lost scrape", judged(t, quiet("EtcdWALFsyncVerySlow"), l.Archive(), m), result.NoData, 0, "a scrape of etcd-1 was lost in storm")
+	t.Run("two lost scrapes in a row", func(t *testing.T) {
+		l, m := diskRun(t, record.Options{}, lose(2))
+		expect(t, "lost scrapes", judged(t, quiet("EtcdWALFsyncVerySlow"), l.Archive(), m), result.NoData, 0, "a scrape of etcd-1 was lost in storm")
 	})
+}
+
+// lose loses a number of scrapes of etcd-1 in a row.
+func lose(n int) func(*archivetest.Lab) {
+	return func(l *archivetest.Lab) {
+		l.Parts["etcd-1"].SetDown(true)
+		for range n {
+			l.Boundary(5 * time.Second)
+		}
+		l.Parts["etcd-1"].SetDown(false)
+	}
+}
+
+// One lost scrape is one sample less: alerts are judged as Prometheus evaluates them, unless the scrape may have kept one
+// silent.
+func TestOneLostScrapeLeavesAlertsJudged(t *testing.T) {
+	l, m := diskRun(t, record.Options{}, lose(1))
+	a := l.Archive()
+	for _, alert := range []string{"EtcdWALFsyncVerySlow", "EtcdLeaderChanges", "EtcdNoLeader"} {
+		g := judged(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}", a, m)
+		expect(t, alert, g, result.Pass, 0, "scrapes of etcd-1 lost in storm: 1, none next to another")
+	}
+	expect(t, "one that fires", judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: true, over: [storm]}", a, m), result.Pass, 1, "fired 73 s into storm")
+	rules := parseRules(t, `
+groups:
+  - name: mine
+    interval: 1s
+    rules:
+      - {alert: Pending, expr: 'process_open_fds{job="etcd"} > 40', for: 6m}
+      - {alert: Calm, expr: 'process_open_fds{job="etcd"} > 50', for: 1m}
+      - {alert: ShortRange, expr: 'rate(process_cpu_seconds_total{job="etcd"}[12s]) > 1e6'}
+      - {alert: LongRange, expr: 'rate(process_cpu_seconds_total{job="etcd"}[15s]) > 1e6'}
+`)
+	for alert, want := range map[string]result.Verdict{
+		"Pending":    result.NoData, // its series ended, so that it had to wait once more
+		"Calm":       result.Pass,
+		"ShortRange": result.NoData, // a single sample was left in the range, which has no rate
+		"LongRange":  result.Pass,
+	} {
+		gates, err := CompileWith(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}"), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := Judge(t.Context(), gates, &rundir.Recorded{Archive: a, Measurements: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := res.Gates[0]; g.Verdict != want {
+			t.Errorf("%s: %s, %q; want %s", alert, g.Verdict, g.Detail, want)
+		}
+	}
+}
+
+// The end of a phase is a scrape, too: one that was lost there is next to one that was lost in the phase after it.
+func TestLostScrapesOnBothSidesOfABoundary(t *testing.T) {
+	l := newLab(t, record.Options{})
+	work := func(n int) (end time.Time) {
+		for range n {
+			l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.002, 50)
+			end = l.Boundary(5 * time.Second)
+		}
+		return end
+	}
+	start := l.Boundary(time.Second)
+	work(30)
+	l.Parts["etcd-1"].SetDown(true)
+	middle := work(1)
+	work(1)
+	l.Parts["etcd-1"].SetDown(false)
+	end := work(30)
+	phases := []result.Phase{{Name: "calm", Start: start, End: middle, ConditionMet: true}, {Name: "storm", Start: middle, End: end, ConditionMet: true}}
+	a := l.Archive()
+	for _, over := range []string{"calm", "storm"} {
+		g := judged(t, "{name: g, alert: EtcdWALFsyncVerySlow, fires: false, over: ["+over+"]}", a, result.Measurements{Phases: phases})
+		expect(t, over, g, result.NoData, 0, "a scrape of etcd-1 was lost in "+over)
+	}
+}
+
+// An alert that fires after its cause says how far it looks back, and into which phase.
+func TestAlertTellsHowFarItLooksBack(t *testing.T) {
+	l, m := diskRun(t, record.Options{}, nil)
+	a := l.Archive()
+	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", a, m)
+	fired := m.Phases[1].Start.Add(73 * time.Second).UTC()
+	want := "(fired at " + fired.Format(time.TimeOnly) + "; looks back 3m0s: from " + fired.Add(-3*time.Minute).Format(time.TimeOnly) + ")"
+	if !strings.Contains(g.Detail, want) {
+		t.Errorf("detail %q, want %q in it", g.Detail, want)
+	}
+	m.Phases[0].Start = m.Phases[1].Start.Add(-2 * time.Minute)
+	g = judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", a, m)
+	if want := fired.Add(-3*time.Minute).Format(time.TimeOnly) + ", in calm)"; !strings.Contains(g.Detail, want) {
+		t.Errorf("detail %q, want %q in it", g.Detail, want)
+	}
 }
 
 // parseRules reads a rule file.

@@ -84,7 +84,7 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	var f finding
 	var err error
 	if c.alert != nil {
-		f, err = c.alertFinding(ctx, rec.Archive, histories[c.alert.rules], c.windows(phases))
+		f, err = c.alertFinding(ctx, rec.Archive, histories[c.alert.rules], phases)
 	} else {
 		f, err = c.scrapedFinding(ctx, rec.Archive, phases)
 		f = c.withholdBusyMachine(f, rec.Run.Cluster.Bundled, phases)

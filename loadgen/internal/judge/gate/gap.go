@@ -1,0 +1,172 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/loadgen/internal/archive"
+)
+
+// fitness tells how far the scrapes of a target in a window can be relied on.
+type fitness struct {
+	instance string
+	// why they cannot be trusted at all; empty: they can.
+	why string
+	// fault that kept the target away for a time, by its kind; empty: none did.
+	fault string
+	// known is the part of the window that lies between two scrapes of one process: what
+	// it counted then is told in full. What a process had counted since its last scrape
+	// is gone with it.
+	known, window time.Duration
+	// lost is how many scrapes were lost that change nothing.
+	lost int
+}
+
+// whole: everything that the target counted in the window is known.
+func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
+
+// fit looks at the scrapes of a target in a window. One that is lost, or of another
+// process, is no reason for doubt where a fault of the scenario's kept the target
+// away: that is noted.
+func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string) (f fitness, err error) {
+	return c.fitBut(ctx, a, w, instance, nil)
+}
+
+// stretch is the time between two scrapes.
+type stretch struct{ from, to time.Time }
+
+// fitBut is fit for a value that some scrapes may be lost of: one alone, where harmless says so of the stretch between the
+// scrapes around it. Two in a row are always missed.
+func (c Compiled) fitBut(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
+	f = fitness{instance: instance, window: w.end.Sub(w.start)}
+	// With the scrapes around the window, as a gap may begin before it.
+	up, err := a.Samples(ctx, w.start.Add(-nearby), w.end.Add(nearby), archive.Equal(model.MetricNameLabel, "up"), archive.Equal("instance", instance))
+	if err != nil {
+		return f, err
+	}
+	excuse := func(from, until time.Time) bool {
+		fault := c.outages.Fault(instance, from, until)
+		if fault != "" {
+			f.fault = fault
+		}
+		return fault != ""
+	}
+	atStart, atEnd := false, false
+	for _, s := range up {
+		for i, p := range s.Points {
+			if p.T.Before(w.start) || p.T.After(w.end) {
+				continue
+			}
+			if p.V == 0 && !excuse(p.T, p.T) {
+				if gap, alone := around(s.Points, i); !alone || harmless == nil || !harmless(gap) {
+					f.why = fmt.Sprintf("a scrape of %s was lost in %s", instance, w.name)
+					return f, nil
+				}
+				f.lost++
+			}
+			atStart = atStart || p.T.Equal(w.start)
+			atEnd = atEnd || p.T.Equal(w.end)
+		}
+	}
+	if !atStart || !atEnd {
+		f.why = fmt.Sprintf("%s was not scraped at the boundaries of %s", instance, w.name)
+		return f, nil
+	}
+	started, err := a.Samples(ctx, w.start, w.end, archive.Equal(model.MetricNameLabel, "process_start_time_seconds"), archive.Equal("instance", instance))
+	if err != nil {
+		return f, err
+	}
+	var first float64
+	last := w.start
+	for _, s := range started {
+		for _, p := range s.Points {
+			switch {
+			case first == 0:
+			case archive.SameProcess(first, p.V):
+				f.known += p.T.Sub(last)
+			case !excuse(last, p.T):
+				f.why = fmt.Sprintf("%s restarted in %s", instance, w.name)
+				return f, nil
+			}
+			first, last = p.V, p.T
+		}
+	}
+	if first == 0 && !excuse(w.start, w.end) {
+		f.why = fmt.Sprintf("%s shows no process_start_time_seconds in %s: a restart could not be told", instance, w.name)
+	}
+	return f, nil
+}
+
+// nearby is how far from a window the scrapes next to it are looked for: record.interval is at most as long.
+const nearby = 5 * time.Minute
+
+// around is the stretch between the scrapes before and after a lost one; of the first and the last of the run it ends at the
+// lost one itself. False: another was lost next to it.
+func around(up []archive.Point, i int) (gap stretch, alone bool) {
+	gap = stretch{up[i].T, up[i].T}
+	if i > 0 {
+		gap.from, alone = up[i-1].T, up[i-1].V != 0
+	}
+	if i+1 < len(up) {
+		gap.to, alone = up[i+1].T, up[i+1].V != 0 && (alone || i == 0)
+	}
+	return gap, alone
+}
+
+// gapRule says what a value is worth if a fault kept a target away for a part of the
+// window, so that not all it counted is known.
+type gapRule string
+
+const (
+	// gapEach: each target must be known for half of the window.
+	gapEach gapRule = ""
+	// gapShared: the counts of a component's instances are added up. One that is known
+	// for all of the window is enough, as it served what the others did not. Else it is
+	// as gapEach.
+	gapShared gapRule = "shared"
+	// gapCount: it counts what happened: at least what is known.
+	gapCount gapRule = "count"
+	// gapCountSeenByAll: the same, but each instance counts what happens to all: one
+	// that is known for all of the window is enough.
+	gapCountSeenByAll gapRule = "countSeenByAll"
+	// gapAgainst: what is missing makes the value worse: it is judged as it is.
+	gapAgainst gapRule = "against"
+)
+
+// gaps applies the rule to all targets of a window: why there is no value, or what
+// is to be said of it, and whether it is only a least one.
+func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
+	for _, t := range targets {
+		if t.why != "" {
+			return t.why, nil, false
+		}
+	}
+	for _, t := range targets {
+		seen := fmt.Sprintf("%s of %s (%s)", show("seconds", t.known.Seconds()), show("seconds", t.window.Seconds()), t.fault)
+		switch {
+		case t.fault == "":
+			continue
+		case t.whole():
+			notes = append(notes, fmt.Sprintf("%s did not answer for a time (%s) and has counted on", t.instance, t.fault))
+			continue
+		}
+		spoken := (rule == gapShared || rule == gapCountSeenByAll) && slices.ContainsFunc(targets, func(other fitness) bool {
+			return other.whole() && control.ComponentKind(other.instance) == control.ComponentKind(t.instance)
+		})
+		switch rule {
+		case gapEach, gapShared:
+			if !spoken && 2*t.known < t.window {
+				return fmt.Sprintf("what %s counted in %s is known for %s only", t.instance, of, seen), nil, false
+			}
+		case gapCount, gapCountSeenByAll:
+			atLeast = atLeast || !spoken
+		}
+		notes = append(notes, fmt.Sprintf("what %s counted is in it for %s", t.instance, seen))
+	}
+	return "", notes, atLeast
+}
