@@ -99,11 +99,11 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 		what, _ := pflag.UnquoteUsage(f)
 		return fmt.Errorf("%s takes no argument %q (the %s of --%s comes after =, as --%s=%s)", c.CommandPath(), lastAddress(args), what, f.Name, f.Name, lastAddress(args))
 	}
-	switch text := err.Error(); { // cobra's own words have no hint
+	switch text := err.Error(); { // cobra's own words
 	case strings.HasPrefix(text, "unknown command "):
 		return fmt.Errorf("%s takes no argument %q (usage: %s)", c.CommandPath(), args[0], c.UseLine())
 	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires "):
-		return fmt.Errorf("%w (usage: %s)", err, c.UseLine())
+		return wrongArguments(c, args)
 	}
 	return err
 }
@@ -229,6 +229,7 @@ func flagError(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var missing *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
+	var syntax *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &unknown):
 		hint := fmt.Sprintf("`%s --help` shows the flags", c.CommandPath())
@@ -241,6 +242,8 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("--%s needs a value (write --%s %s)", missing.GetFlag().Name, missing.GetFlag().Name, strings.ToUpper(what))
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), wrongValue(invalid))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s is no flag (usage: %s)", syntax.GetSpecifiedFlag(), c.UseLine())
 	}
 	return err
 }
@@ -261,17 +264,4 @@ func nearestFlag(c *cobra.Command, unknown *pflag.NotExistError) string {
 		return near
 	}
 	return containing(word, names)
-}
-
-func wrongValue(e *pflag.InvalidValueError) error {
-	for of, text := range map[string]string{
-		"int": "is no whole number", "uint": "is no whole number of 0 or more", "float": "is no number",
-		"duration": "is no length of time (write it as 30s or 5m)", "bool": "is neither true nor false",
-		"stringToString": "is not NAME=VALUE",
-	} {
-		if strings.TrimSuffix(e.GetFlag().Value.Type(), "64") == of {
-			return errors.New(text)
-		}
-	}
-	return e.Unwrap() // our own flag types speak for themselves
 }

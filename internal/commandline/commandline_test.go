@@ -32,7 +32,12 @@ func program() *cobra.Command {
 	group.AddCommand(&cobra.Command{Use: "etcd-quota", RunE: ran, Args: cobra.NoArgs})
 	any := &cobra.Command{Use: "any [FILE...]", RunE: ran}
 	any.Flags().String("out", "", "where")
-	root.AddCommand(up, fault, group, any)
+	save := &cobra.Command{Use: "save NAME DIR...", RunE: ran, Args: cobra.MinimumNArgs(2)}
+	save.Flags().Uint16("keep", 1, "how many")
+	save.Flags().IntSlice("ports", nil, "which")
+	save.Flags().StringSlice("names", nil, "which")
+	root.AddCommand(up, fault, group, any, save)
+	root.AddCommand(&cobra.Command{Use: "query DIR EXPR", RunE: ran, Args: cobra.ExactArgs(2)}, &cobra.Command{Use: "join DIR...", RunE: ran, Args: cobra.MinimumNArgs(1)})
 	root.SetOut(io.Discard)
 	root.SetErr(io.Discard)
 	Strict(root, func(err error) error { return &usage{err} }, "note")
@@ -56,7 +61,17 @@ func TestMistakesAreOneLineWithAHint(t *testing.T) {
 		"help fault kil":           `unknown command "kil" for "prog fault" (did you mean "kill"?)`,
 		"completion zhs":           `unknown command "zhs" for "prog completion" (did you mean "zsh"?)`,
 		"fault kill etcd-0":        `prog fault kill takes no argument "etcd-0" (usage: prog fault kill [flags])`,
-		"fault clear 1 2":          "accepts at most 1 arg(s), received 2 (usage: prog fault clear [ID] [flags])",
+		"fault clear 1 2":          `prog fault clear takes no argument "2" (usage: prog fault clear [ID] [flags])`,
+		"query":                    `prog query needs DIR and EXPR (usage: prog query DIR EXPR [flags])`,
+		"query a":                  `prog query needs EXPR (usage: prog query DIR EXPR [flags])`,
+		"query a b c":              `prog query takes no argument "c" (usage: prog query DIR EXPR [flags])`,
+		"join":                     `prog join needs DIR (usage: prog join DIR... [flags])`,
+		"save":                     `prog save needs NAME and DIR (usage: prog save NAME DIR... [flags])`,
+		"save a":                   `prog save needs DIR (usage: prog save NAME DIR... [flags])`,
+		"save a b --keep x":        `--keep "x": is no whole number of 0 or more`,
+		"save a b --ports 1,x":     `--ports "1,x": is no list whose every part is no whole number`,
+		"save a b --=x":            `--=x is no flag (usage: prog save NAME DIR... [flags])`,
+		"save a b --names \"x":     `--names "\"x": is no list separated by commas (close its quotes)`,
 		"fault clear EMPTY":        "argument 1 is empty (usage: prog fault clear [ID] [flags])",
 		"up --observe 127.0.0.1:1": `prog up takes no argument "127.0.0.1:1" (the address of --observe comes after =, as --observe=127.0.0.1:1)`,
 		"up --cout 1":              "unknown flag: --cout (did you mean --count?)",
@@ -130,5 +145,20 @@ func TestCheckLeavesPathUnchanged(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Words of a usage line that are values of flags, other forms or standard input are no arguments.
+func TestArgumentsOfAUsageLine(t *testing.T) {
+	for use, want := range map[string]struct {
+		needed string
+		most   int
+	}{
+		"up": {"", 0}, "clear [ID]": {"", 1}, "gate DIR --rules FILE": {"DIR", 1}, "save NAME DIR...": {"NAME DIR", -1}, "prove [DIR...]": {"", -1},
+		"diagnose DIR | --live | --prometheus URL": {"DIR", 1}, "check KIND < CHECK.json": {"KIND", 1}, "run NAME|FILE [--out DIR]": {"NAME|FILE", 1},
+	} {
+		if needed, most := argumentNames(&cobra.Command{Use: use}); strings.Join(needed, " ") != want.needed || most != want.most {
+			t.Errorf("%s: needs %q, at most %d", use, needed, most)
+		}
 	}
 }

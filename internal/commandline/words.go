@@ -1,0 +1,90 @@
+package commandline
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// wrongArguments names the arguments that a command lacks, or the first that it does not take, by its usage line: cobra
+// counts them only.
+func wrongArguments(c *cobra.Command, args []string) error {
+	needed, most := argumentNames(c)
+	switch {
+	case len(args) < len(needed):
+		return fmt.Errorf("%s needs %s (usage: %s)", c.CommandPath(), strings.Join(needed[len(args):], " and "), c.UseLine())
+	case most >= 0 && len(args) > most:
+		return fmt.Errorf("%s takes no argument %q (usage: %s)", c.CommandPath(), args[most], c.UseLine())
+	}
+	return fmt.Errorf("%s does not take %d arguments (usage: %s)", c.CommandPath(), len(args), c.UseLine())
+}
+
+// argumentNames are the arguments that a command's usage line asks for, and how many it takes at most; -1: any number. DIR is
+// one, DIR... one or more, [DIR] at most one and [DIR...] any number.
+func argumentNames(c *cobra.Command) (needed []string, most int) {
+	words := strings.Fields(c.Use)[1:]
+	for i, word := range words {
+		if word == "|" || word == "<" { // other forms, and what is read from standard input
+			break
+		}
+		flag := strings.HasPrefix(strings.TrimPrefix(word, "["), "-")
+		value := i > 0 && strings.HasPrefix(strings.TrimPrefix(words[i-1], "["), "-")
+		if flag || value || word == "[flags]" {
+			continue
+		}
+		if most >= 0 {
+			most++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(word, "]"), "...") {
+			most = -1
+		}
+		if !strings.HasPrefix(word, "[") {
+			needed = append(needed, strings.TrimSuffix(word, "..."))
+		}
+	}
+	return needed, most
+}
+
+// wrongValue says in our words why a flag does not take a value.
+func wrongValue(e *pflag.InvalidValueError) error {
+	typ := e.GetFlag().Value.Type()
+	each := strings.TrimSuffix(strings.TrimSuffix(typ, "Slice"), "Array")
+	for of, text := range map[string]string{
+		"int": "is no whole number", "uint": "is no whole number of 0 or more", "float": "is no number", "count": "is no whole number",
+		"duration": "is no length of time (write it as 30s or 5m)", "bool": "is neither true nor false",
+		"string": "is no list separated by commas (close its quotes)", "stringTo": "is not NAME=VALUE",
+		"ip": "is no IP address", "ipNet": "is no network (write it as 10.0.0.0/16)",
+	} {
+		if strings.TrimRight(each, "0123456789") == of || of == "stringTo" && strings.HasPrefix(typ, of) {
+			if each != typ && of != "string" {
+				text = "is no list whose every part " + text
+			}
+			return errors.New(text)
+		}
+	}
+	return Plain(e.Unwrap()) // our own flag types speak for themselves
+}
+
+// Plain is an error in our words where it is one of the standard library's that quote functions or positions: of numbers, URLs
+// and lists. Others stay.
+func Plain(err error) error {
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
+		if errors.Is(number.Err, strconv.ErrRange) {
+			return errors.New("is too large a number")
+		}
+		return errors.New("is no number")
+	}
+	if address, ok := errors.AsType[*url.Error](err); ok && address.Op == "parse" {
+		return fmt.Errorf("is no URL: %w", address.Err)
+	}
+	if _, ok := errors.AsType[*csv.ParseError](err); ok {
+		return errors.New("is no list separated by commas (close its quotes)")
+	}
+	return err
+}
