@@ -54,6 +54,25 @@ func TestMistypedCommandIsSuggested(t *testing.T) {
 	}
 }
 
+// Every command names the argument that it lacks, or that it does not take, and shows its usage line.
+func TestWrongArgumentsAreNamed(t *testing.T) {
+	for _, c := range commands(newRoot(nil)) {
+		for _, args := range [][]string{nil, strings.Fields("a b c d e f g h i")} {
+			if c.Args == nil {
+				continue
+			}
+			err := c.Args(c, args)
+			if err == nil || strings.HasPrefix(err.Error(), "unknown command ") {
+				continue
+			}
+			plain := strings.Contains(err.Error(), " needs ") || strings.Contains(err.Error(), " takes no argument ")
+			if !plain || !strings.Contains(err.Error(), "(usage: "+c.CommandPath()) {
+				t.Errorf("%s with %d arguments: %v", c.CommandPath(), len(args), err)
+			}
+		}
+	}
+}
+
 // commands are c and all below it.
 func commands(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}

@@ -170,19 +170,19 @@ type ABFigure struct {
 	Answer     Answer   `json:"answer"`
 	Detail     string   `json:"detail,omitempty"` // why it could not be told
 	Pairs      int      `json:"pairs"`            // that the answer is from
-	A          *float64 `json:"a"`                // median
-	B          *float64 `json:"b"`                // median
-	// Statistic that MeanA, MeanB and Change are of: the change leads from one to the other. Empty: an older version
-	// compared, which showed medians
+	// Statistic of A, B and Change, so that the change leads from A to B. Empty: A and B are medians, as older versions
+	// wrote them, and Change is not theirs
 	Statistic Statistic `json:"statistic,omitempty"`
-	MeanA     *float64  `json:"meanA,omitempty"`
-	MeanB     *float64  `json:"meanB,omitempty"`
-	Change    *float64  `json:"change"` // MeanB/MeanA less one; of a figure that is better when it is higher, MeanA/MeanB less one
-	Low        *float64 `json:"low"`    // bounds of the change, each at the plan's confidence
-	High       *float64 `json:"high"`
-	Spread     *float64 `json:"spread"` // standard deviation of ln(B/A), or of the differences as shares of A
-	T          *float64 `json:"t"`
-	Critical   *float64 `json:"critical"`
+	A         *float64  `json:"a"`
+	B         *float64  `json:"b"`
+	MedianA   *float64  `json:"medianA,omitempty"`
+	MedianB   *float64  `json:"medianB,omitempty"`
+	Change    *float64  `json:"change"` // B/A less one; of a figure that is better when it is higher, A/B less one
+	Low       *float64  `json:"low"`    // bounds of the change, each at the plan's confidence
+	High      *float64  `json:"high"`
+	Spread    *float64  `json:"spread"` // standard deviation of ln(B/A), or of the differences as shares of A
+	T         *float64  `json:"t"`
+	Critical  *float64  `json:"critical"`
 	// Changes: ln(B/A) of each pair that counts, positive for worse; none where a value is 0 and differences are judged
 	Changes []float64 `json:"changes"`
 }

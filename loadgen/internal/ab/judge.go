@@ -145,7 +145,7 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 			f.Changes, differences, shares = append(f.Changes, d), append(differences, difference), append(shares, difference/va)
 		}
 	}
-	f.A, f.B = median(a), median(b)
+	f.MedianA, f.MedianB = median(a), median(b)
 	ratios := len(a) == 0 || len(b) == 0 || slices.Min(a) > 0 && slices.Min(b) > 0
 	switch {
 	case f.Detail != "":
@@ -178,7 +178,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 
 // byDifference says that a figure was judged by differences.
 func byDifference(f *result.ABFigure) string {
-	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B (%s)", *f.MeanA, *f.MeanB, f.Statistic)
+	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B (%s)", *f.A, *f.B, f.Statistic)
 }
 
 func missingSide(a, b bool) string {

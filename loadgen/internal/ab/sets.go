@@ -407,7 +407,7 @@ func judgeSets(c *result.AB) {
 			f.Changes, f.Detail = []float64{}, ""
 			a, lowerA := valuesOf(f, "A", c.Sets.A)
 			b, lowerB := valuesOf(f, "B", c.Sets.B)
-			f.A, f.B = median(a), median(b)
+			f.MedianA, f.MedianB = median(a), median(b)
 			showSides(f, sidesOf(a, b), a, b)
 			if lowerA != "" || lowerB != "" && f.Better == "higher" {
 				f.Detail = cmp.Or(lowerA, lowerB)

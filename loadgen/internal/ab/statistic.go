@@ -22,7 +22,7 @@ func sidesOf(a, b []float64) result.Statistic {
 // showSides sets what is shown of a figure's sides: the statistic that the change is of, so that the change leads from one
 // side to the other.
 func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
-	f.Statistic, f.MeanA, f.MeanB = how, nil, nil
+	f.Statistic = how
 	weights := make([]float64, len(a))
 	for i, v := range a {
 		weights[i] = 1
@@ -41,5 +41,5 @@ func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
 		}
 		return known(stat.Mean(values, nil))
 	}
-	f.MeanA, f.MeanB = of(a), of(b)
+	f.A, f.B = of(a), of(b)
 }

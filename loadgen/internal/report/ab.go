@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"html/template"
@@ -71,7 +70,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 			dim = true
 			tab.add(styled("dim", "advice, which does not decide:", "", "", "", "", "", "")...)
 		}
-		cells := plain(chart.Clean(f.Name), abValue(f, sideA(f)), abValue(f, sideB(f)), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
+		cells := plain(chart.Clean(f.Name), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f), string(f.Answer))
 		if f.Gated {
 			cells[6].style = style(answerVerdict(f.Answer))
 		}
@@ -188,12 +187,6 @@ func abStatistics(c result.AB) string {
 	return text
 }
 
-// sideA is the value of A that the change starts from. An older version recorded medians only.
-func sideA(f result.ABFigure) *float64 { return cmp.Or(f.MeanA, f.A) }
-
-// sideB is the value of B that the change leads to.
-func sideB(f result.ABFigure) *float64 { return cmp.Or(f.MeanB, f.B) }
-
 func abValue(f result.ABFigure, v *float64) string {
 	if v == nil {
 		return chart.None
@@ -243,7 +236,7 @@ func ABSummary(w io.Writer, c result.AB) error {
 		case answerVerdict(f.Answer) != result.Pass:
 			answer = "**" + answer + "**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, sideA(f)), abValue(f, sideB(f)), abPercent(f.Change), abBounds(f), spreadOf(f))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", answer, markdown.Cell(chart.Clean(f.Name)), abValue(f, f.A), abValue(f, f.B), abPercent(f.Change), abBounds(f), spreadOf(f))
 	}
 	fmt.Fprintf(&b, "\n%s.\n\n", markdown.Cell(abNote(c)))
 	for _, why := range slices.Concat(c.Reasons, c.Notes, without) {

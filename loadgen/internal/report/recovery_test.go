@@ -179,3 +179,38 @@ func TestLeaseWithoutSuccessorIsReported(t *testing.T) {
 		t.Errorf("the table says %q and %q", lease, leader)
 	}
 }
+
+// A window in which no request failed is not called errors.
+func TestWindowSaysWhatItWas(t *testing.T) {
+	r := failoverRun()
+	for i := range r.Recovery.Faults {
+		for j := range r.Recovery.Faults[i].Loads {
+			l := &r.Recovery.Faults[i].Loads[j]
+			l.Affected, l.Failed, l.Unsent, l.SlowSlots, l.Slowest, l.Bound, l.ErrorWindow, l.Open = true, 0, 0, 80, 2, 1, 8.4, true
+		}
+	}
+	for _, width := range []int{72, 100} {
+		recovery := summary(t, r, TerminalOptions{Width: width})
+		recovery = recovery[strings.Index(recovery, "RECOVERY"):strings.Index(recovery, "SIGNALS")]
+		if !strings.Contains(recovery, "≥ 8.4 s") || !strings.Contains(recovery, "slow") || strings.Contains(recovery, "error") || strings.Contains(recovery, "both") {
+			t.Errorf("width %d: nothing failed, and the window is\n%s", width, recovery)
+		}
+	}
+	for want, l := range map[string]result.LoadRecovery{
+		"slow":         {Affected: true, SlowSlots: 3},
+		"errors":       {Affected: true, Failed: 1, Bound: 1, Slowest: 0.5},
+		"errors, slow": {Affected: true, Failed: 1, Bound: 1, Slowest: 2},
+		"unsent":       {Affected: true, Unsent: 1, Bound: 1},
+		"":             {Slowest: 2, Bound: 1},
+	} {
+		if got := outsideBy(l); got != want {
+			t.Errorf("%+v: by %q, want %q", l, got, want)
+		}
+	}
+	page := loadRecoveryTable(*r.Recovery)
+	for _, row := range page.Rows {
+		if row[3] != "slow" {
+			t.Errorf("the page calls it %q", row[3])
+		}
+	}
+}

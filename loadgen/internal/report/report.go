@@ -150,7 +150,7 @@ func pageFuncs() template.FuncMap {
 		"clean": chart.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
 		"gateValue": gateValue, "gateBound": gateBound, "margin": margin, "usedUp": usedUp,
 		"what": whatItIs, "reasons": reasonsOf, "value": valueOf, "ratio": ratioOf, "bar": barOf,
-		"abValue": abValue, "sideA": sideA, "sideB": sideB, "percent": abPercent, "spread": spreadOf,
+		"abValue": abValue, "percent": abPercent, "spread": spreadOf,
 	}
 }
 

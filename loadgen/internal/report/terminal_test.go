@@ -115,3 +115,50 @@ func TestFourKeyMetricsAlways(t *testing.T) {
 		}
 	}
 }
+
+// The latencies in a phase's row are those of one load, which is named where there are several.
+func TestPhaseRowHasLatenciesOfOneLoad(t *testing.T) {
+	r := floodRun()
+	get, update := r.Measurements.Phases[0].Requests[0], r.Measurements.Phases[0].Requests[0]
+	get.Load, get.Latency = "reads", result.Latency{Count: 500, P50: 0.0021, P95: 0.0321, P99: 0.0845}
+	update.Load, update.Latency = "writes", result.Latency{Count: 500, P50: 0.00583, P95: 0.0433, P99: 0.0511}
+	for _, requests := range [][]result.Requests{{get, update}, {update, get}} {
+		r.Measurements.Phases[0].Requests = requests
+		for _, width := range []int{72, 100, 120} {
+			found := false
+			for _, line := range strings.Split(summary(t, r, TerminalOptions{Width: width}), "\n") {
+				if !strings.Contains(line, "84.5 ms") {
+					continue
+				}
+				found = true
+				for _, want := range []string{"2.1 ms", "32.1 ms"} {
+					if !strings.Contains(line, want) {
+						t.Errorf("width %d: %q next to 84.5 ms is not of the same load: %s", width, want, line)
+					}
+				}
+				if width > 100 && !strings.Contains(line, "reads") {
+					t.Errorf("the row does not name its load: %s", line)
+				}
+			}
+			if !found || !strings.Contains(summary(t, r, TerminalOptions{Width: width}), "reads") {
+				t.Errorf("width %d: the slowest load is not shown", width)
+			}
+		}
+	}
+	r.Measurements.Phases[0].Requests = []result.Requests{get}
+	if got := summary(t, r, TerminalOptions{Width: 120}); strings.Contains(got, "reads") {
+		t.Error("the only load of a phase takes a column for its name")
+	}
+}
+
+// The latencies of deliveries are those of one set of watches.
+func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
+	p := result.Phase{Name: "storm", Watches: []result.Watches{
+		{Load: "few", Expected: 10, Delivered: 10, Delivery: result.Latency{Count: 10, P50: 0.009, P95: 0.02, P99: 0.03}},
+		{Load: "many", Expected: 90, Delivered: 90, Delivery: result.Latency{Count: 90, P50: 0.001, P95: 0.04, P99: 0.05}},
+	}}
+	got := deliveryLines(p)
+	if len(got) != 2 || !strings.Contains(got[0], "100 of 100") || !strings.Contains(got[1], "delivery of many p50 1 ms, p95 40 ms, p99 50 ms") {
+		t.Errorf("%q", got)
+	}
+}
