@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	"github.com/stormglass/stormglass/internal/digits"
 )
 
 //go:embed measured.txt
@@ -40,5 +42,5 @@ func decimal(b Bytes) string {
 	if b < 1e9 {
 		return fmt.Sprintf("%.0f MB", float64(b)/1e6)
 	}
-	return fmt.Sprintf("%.3g GB", float64(b)/1e9)
+	return digits.Format(float64(b)/1e9, 3) + " GB"
 }

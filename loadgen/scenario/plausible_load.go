@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
@@ -187,7 +188,7 @@ func (c *forecast) volume() {
 func inUnits(bytes float64) string {
 	for _, unit := range []string{"GiB", "MiB", "KiB"} {
 		if n := bytes / sizeUnits[unit]; n >= 1 {
-			return strconv.FormatFloat(n, 'g', 3, 64) + unit
+			return digits.Format(n, 3) + unit
 		}
 	}
 	return plain(bytes) + " bytes"

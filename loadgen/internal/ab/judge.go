@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/paired"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -178,7 +179,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 
 // byDifference says that a figure was judged by differences.
 func byDifference(f *result.ABFigure) string {
-	return fmt.Sprintf("by the difference of both, as some are 0: %.4g in A, %.4g in B (%s)", *f.A, *f.B, f.Statistic)
+	return fmt.Sprintf("by the difference of both, as some are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
 
 func missingSide(a, b bool) string {
@@ -254,7 +255,7 @@ func known(v float64) *float64 {
 }
 
 // percent formats a change, as "+4.8%".
-func percent(change float64) string { return fmt.Sprintf("%+.1f%%", 100*change) }
+func percent(change float64) string { return digits.Change(change) }
 
 // conclude draws the answer from the gated figures.
 func conclude(c *result.AB, pairs int) {

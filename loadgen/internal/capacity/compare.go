@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/result"
 )
@@ -110,7 +111,7 @@ func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 				continue
 			}
 			highest = x.Load
-			d = result.Difference{Name: fmt.Sprintf("generator's CPU a request, at %g", x.Load), A: fmt.Sprintf("%.3g ms", 1e3*cost(x)), B: fmt.Sprintf("%.3g ms", 1e3*cost(y))}
+			d = result.Difference{Name: fmt.Sprintf("generator's CPU a request, at %g", x.Load), A: digits.Format(1e3*cost(x), 3) + " ms", B: digits.Format(1e3*cost(y), 3) + " ms"}
 			differ = math.Abs(math.Log(cost(y)/cost(x))) > math.Log(sameCost)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/internal/markdown"
 	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
@@ -198,7 +199,7 @@ func abPercent(v *float64) string {
 	if v == nil {
 		return chart.None
 	}
-	return fmt.Sprintf("%+.1f%%", 100**v)
+	return digits.Change(*v)
 }
 
 func abBounds(f result.ABFigure) string {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -48,7 +49,7 @@ func changeText(c result.TrendChange) string {
 	if c.Before == 0 {
 		return fmt.Sprintf("of the means, p %.2g", c.P)
 	}
-	return fmt.Sprintf("%+.1f%% of the means, p %.2g", 100*(c.After/c.Before-1), c.P)
+	return fmt.Sprintf("%s of the means, p %.2g", digits.Change(c.After/c.Before-1), c.P)
 }
 
 func trendEnds(f result.TrendFigure) (first, last *float64) {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -183,30 +183,31 @@ func explain(f finding, worst reading, n int) string {
 
 // show writes a value as a person reads it, to three digits.
 func show(u scenario.Unit, v float64) string {
-	digits := func(v float64) string {
-		if math.Abs(v) >= 1000 {
-			return strconv.FormatFloat(math.Round(v), 'f', -1, 64)
-		}
-		return strconv.FormatFloat(v, 'g', 3, 64)
-	}
 	switch {
+	case u == scenario.Seconds && v != 0 && math.Abs(v) < resolution:
+		return "under 1 µs"
 	case u == scenario.Seconds && math.Abs(v) >= 100 && !math.IsInf(v, 0):
 		return time.Duration(v * float64(time.Second)).Round(100 * time.Millisecond).String()
 	case u == scenario.Seconds && v != 0 && math.Abs(v) < 1:
-		return digits(v*1000) + " ms"
+		return three(v*1000) + " ms"
 	case u == scenario.Seconds:
-		return digits(v) + " s"
+		return three(v) + " s"
 	case u == scenario.Ratio:
-		return digits(v*100) + "%"
+		return three(v*100) + "%"
 	case u == scenario.Size:
-		return digits(v/1e6) + " MB"
+		return three(v/1e6) + " MB"
 	case u == scenario.PerHour:
-		return digits(v) + "/h"
+		return three(v) + "/h"
 	case u == scenario.PerSec:
-		return digits(v) + "/s"
+		return three(v) + "/s"
 	}
-	return digits(v)
+	return three(v)
 }
+
+// resolution of times, in seconds: that of the histograms they come from (latency.Lowest).
+const resolution = 1e-6
+
+func three(v float64) string { return digits.Format(v, 3) }
 
 // reason is the gate in one line, for those that did not pass.
 func reason(g result.Gate) string {

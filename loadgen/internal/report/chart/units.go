@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -24,7 +25,7 @@ const UnitCores scenario.Unit = "cores"
 func Format(u scenario.Unit, v float64) string { return FormatDigits(u, v, 3) }
 
 // FormatDigits is Format with other than three significant digits.
-func FormatDigits(u scenario.Unit, v float64, digits int) string {
+func FormatDigits(u scenario.Unit, v float64, n int) string {
 	if math.IsNaN(v) {
 		return None
 	}
@@ -33,31 +34,37 @@ func FormatDigits(u scenario.Unit, v float64, digits int) string {
 	}
 	switch u {
 	case scenario.Seconds:
-		return Seconds(v, digits)
+		if v != 0 && math.Abs(v) < resolution {
+			return "under 1 µs"
+		}
+		return Seconds(v, n)
 	case scenario.Ratio:
-		return Number(v*100, digits) + "%"
+		return Number(v*100, n) + "%"
 	case scenario.Size:
-		return Scaled(v, digits, []string{" B", " kB", " MB", " GB", " TB"})
+		return Scaled(v, n, []string{" B", " kB", " MB", " GB", " TB"})
 	case scenario.PerHour:
-		return Number(v, digits) + "/h"
+		return Number(v, n) + "/h"
 	case scenario.PerSec:
-		return Number(v, digits) + "/s"
+		return Number(v, n) + "/s"
 	}
-	return Number(v, digits)
+	return Number(v, n)
 }
 
+// resolution of times, in seconds: that of the histograms they come from.
+const resolution = 1e-6
+
 // Seconds writes a duration: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
-func Seconds(v float64, digits int) string {
+func Seconds(v float64, n int) string {
 	a := math.Abs(v)
 	switch {
 	case a == 0:
 		return "0 s"
 	case a < 999.5e-6:
-		return Number(v*1e6, digits) + " µs"
+		return Number(v*1e6, n) + " µs"
 	case a < 999.5e-3:
-		return Number(v*1e3, digits) + " ms"
+		return Number(v*1e3, n) + " ms"
 	case a < 59.95:
-		return Number(v, digits) + " s"
+		return Number(v, n) + " s"
 	}
 	d := time.Duration(math.Round(a)) * time.Second
 	sign := minus(v < 0)
@@ -82,27 +89,17 @@ func minus(below bool) string {
 
 // Scaled divides by 1,000 until the number is readable. Decimal, as the sizes
 // in a scenario file are.
-func Scaled(v float64, digits int, units []string) string {
+func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {
 		v /= 1000
 	}
-	return Number(v, digits) + units[i]
+	return Number(v, n) + units[i]
 }
 
 // Number rounds to significant digits, but never before the point, and groups
 // thousands.
-func Number(v float64, digits int) string {
-	if v == 0 {
-		return "0"
-	}
-	decimals := max(digits-1-int(math.Floor(math.Log10(math.Abs(v)))), 0)
-	s := strconv.FormatFloat(v, 'f', min(decimals, 12), 64)
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return Group(s)
-}
+func Number(v float64, n int) string { return Group(digits.Format(v, n)) }
 
 // Count writes whole numbers: "5,000".
 func Count[N int | int64](n N) string { return Group(strconv.FormatInt(int64(n), 10)) }
@@ -147,7 +144,7 @@ func Grafana(unit string, v float64) string {
 	case "s":
 		return grafanaSeconds(v)
 	case "percentunit":
-		return digits(100*v) + "%"
+		return three(100*v) + "%"
 	case "bytes":
 		return grafanaScaled(v, 1024, " B", " KiB", " MiB", " GiB", " TiB")
 	case "Bps":
@@ -174,13 +171,13 @@ func grafanaSeconds(v float64) string {
 	case a == 0:
 		return "0 s"
 	case a < 0.9995e-3: // what rounds to 1000 µs is a millisecond
-		return digits(v*1e6) + " µs"
+		return three(v*1e6) + " µs"
 	case a < 0.9995:
-		return digits(v*1e3) + " ms"
+		return three(v*1e3) + " ms"
 	case a < 120:
-		return digits(v) + " s"
+		return three(v) + " s"
 	}
-	return digits(v/60) + " min"
+	return three(v/60) + " min"
 }
 
 func grafanaScaled(v, by float64, units ...string) string {
@@ -188,12 +185,12 @@ func grafanaScaled(v, by float64, units ...string) string {
 	for ; math.Abs(v) >= 0.9995*by && i < len(units)-1; i++ {
 		v /= by
 	}
-	return digits(v) + units[i]
+	return three(v) + units[i]
 }
 
-// digits keeps three that are significant, and all before the point. What is
+// three keeps three digits that are significant, and all before the point. What is
 // too small to matter is not spelled out.
-func digits(v float64) string {
+func three(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0"

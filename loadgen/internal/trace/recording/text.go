@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
@@ -20,8 +21,8 @@ const mostRows = 10
 func WriteText(to io.Writer, r *Recording) error {
 	h, s := &r.Header, &r.Summary
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s in %s, %.4g per second, dispersion %.3g\n", r.Out,
-		number(s.Requests, "request"), number(int64(len(h.Actors)), "actor"), s.Length.D().Round(time.Millisecond), s.Rate, s.Dispersion)
+	fmt.Fprintf(&b, "%s: %s of %s in %s, %s per second, dispersion %s\n", r.Out,
+		number(s.Requests, "request"), number(int64(len(h.Actors)), "actor"), s.Length.D().Round(time.Millisecond), digits.Format(s.Rate, 4), digits.Format(s.Dispersion, 3))
 	if n := s.Watches; n.Count > 0 {
 		fmt.Fprintf(&b, "%s, open for %s (p50), %s (p99), %s (longest)\n", watches(n.Count), n.P50.D(), n.P99.D(), n.Max.D())
 	}
@@ -54,7 +55,7 @@ func dropped(reasons map[string]int64, kept ...int64) string {
 	})
 	var parts []string
 	for _, name := range names {
-		parts = append(parts, fmt.Sprintf("%s %d (%.3g%%)", name, reasons[name], 100*float64(reasons[name])/float64(all)))
+		parts = append(parts, fmt.Sprintf("%s %d (%s%%)", name, reasons[name], digits.Format(100*float64(reasons[name])/float64(all), 3)))
 	}
 	return fmt.Sprintf("%d of %s: %s", total, number(all, "request"), strings.Join(parts, ", "))
 }
@@ -64,7 +65,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\trequests\tper second\n", title)
 	for _, row := range rows[:min(mostRows, len(rows))] {
-		fmt.Fprintf(w, "%s\t%d\t%.4g\n", clean(name(row.Of)), row.Requests, row.Rate)
+		fmt.Fprintf(w, "%s\t%d\t%s\n", clean(name(row.Of)), row.Requests, digits.Format(row.Rate, 4))
 	}
 	if len(rows) > mostRows {
 		var n int64
@@ -72,7 +73,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 		for _, row := range rows[mostRows:] {
 			n, rate = n+row.Requests, rate+row.Rate
 		}
-		fmt.Fprintf(w, "%d more\t%d\t%.4g\n", len(rows)-mostRows, n, rate)
+		fmt.Fprintf(w, "%d more\t%d\t%s\n", len(rows)-mostRows, n, digits.Format(rate, 4))
 	}
 	_ = w.Flush() // to memory
 }
