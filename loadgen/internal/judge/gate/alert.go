@@ -183,9 +183,9 @@ func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) 
 	if back == 0 {
 		return ""
 	}
-	from, in := f.Fired.Add(-back), ""
+	from, in := f.Fired.Add(-back), ", before the first phase"
 	for _, name := range c.order {
-		if p := phases[name]; !p.Start.IsZero() && !from.Before(p.Start) && (p.End.IsZero() || from.Before(p.End)) {
+		if p, reached := phases[name]; reached && !from.Before(p.Start) {
 			in = ", in " + name
 		}
 	}

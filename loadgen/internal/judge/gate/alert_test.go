@@ -178,7 +178,7 @@ func TestAlertTellsHowFarItLooksBack(t *testing.T) {
 	a := l.Archive()
 	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", a, m)
 	fired := m.Phases[1].Start.Add(73 * time.Second).UTC()
-	want := "(fired at " + fired.Format(time.TimeOnly) + "; looks back 3m0s: from " + fired.Add(-3*time.Minute).Format(time.TimeOnly) + ")"
+	want := "(fired at " + fired.Format(time.TimeOnly) + "; looks back 3m0s: from " + fired.Add(-3*time.Minute).Format(time.TimeOnly) + ", before the first phase)"
 	if !strings.Contains(g.Detail, want) {
 		t.Errorf("detail %q, want %q in it", g.Detail, want)
 	}
@@ -305,5 +305,29 @@ func TestInvalidAlertGates(t *testing.T) {
 	}
 	if names := Families(s); !strings.Contains(strings.Join(names, " "), "etcd_server_leader_changes_seen_total") {
 		t.Errorf("what the gates read is not recorded: %v", names)
+	}
+}
+
+// A disk that is slow for 18 s fires EtcdWALFsyncSlow a minute after it is fast again: what counts is in the rule's range.
+func TestAlertAfterItsCause(t *testing.T) {
+	l := newLab(t, record.Options{})
+	phase := func(name string, length, slow time.Duration) result.Phase {
+		p := result.Phase{Name: name, Start: l.Boundary(time.Second), ConditionMet: true}
+		for at := time.Duration(0); at < length; at += 2 * time.Second {
+			took := 0.002
+			if at < slow {
+				took = 0.017
+			}
+			l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, took, 40)
+			p.End = l.Boundary(2 * time.Second)
+		}
+		return p
+	}
+	m := result.Measurements{Phases: []result.Phase{
+		phase("calm", 4*time.Minute, 0), phase("storm", 22*time.Second, 18*time.Second), phase("recovery", 90*time.Second, 0),
+	}}
+	g := judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: false, over: [recovery]}", l.Archive(), m)
+	if g.Verdict != result.Fail || !strings.Contains(g.Detail, "into recovery") || !strings.Contains(g.Detail, "looks back 3m0s: from ") || !strings.Contains(g.Detail, ", in calm)") {
+		t.Errorf("%s: %q", g.Verdict, g.Detail)
 	}
 }
