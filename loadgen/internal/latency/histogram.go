@@ -70,7 +70,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 }
 
 // quantile is the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the nearest-rank
-// method); zero if there are none.
+// method); zero if empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
 // ranked is the value of a rank, counted from 1 for the smallest; zero for rank 0.

@@ -3,7 +3,7 @@ package latency
 import "math"
 
 // Rank is the rank of the q-quantile of n values by the nearest-rank method, counted from 1 for the smallest: the
-// ceiling of q*n. It is 0 for n = 0, and from 1 to n otherwise, whatever q.
+// ceiling of q*n. It is 0 for n = 0, and from 1 to n otherwise.
 //
 // The ceiling leaves no more than a share of 1-q of the values above the quantile: of 60 values the p99 is the largest.
 func Rank(q float64, n int64) int64 {
@@ -17,7 +17,7 @@ func Rank(q float64, n int64) int64 {
 	return max(min(int64(rank), n), min(1, n))
 }
 
-// Needs is the least number of values of which the q-quantile leaves any out: 2 for a median, 100 for a p99, 1000 for
+// Needs is the least number of values with which the q-quantile leaves any out: 2 for a median, 100 for a p99, 1000 for
 // a p99.9. Of fewer values the quantile is their maximum. It is 0 for q of 1, which leaves none out of any number.
 func Needs(q float64) int64 {
 	if q >= 1 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Ranks are the ceiling of q*n for quantiles of three decimals, whatever floating-point numbers make of the product.
+// Ranks are the ceiling of q*n for quantiles of three decimals, although products of floating-point numbers are inexact.
 func TestRankIsTheCeiling(t *testing.T) {
 	for n := range int64(3000) {
 		for permille := int64(1); permille <= 1000; permille += 7 {

@@ -165,8 +165,7 @@ func abNote(c result.AB) string {
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the statistic of the sides, which is that of the changes: one for most figures, and the figures that
-// have another.
+// abStatistics names the statistic of the sides and changes: the usual one, and the figures with another one.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {

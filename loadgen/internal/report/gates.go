@@ -43,6 +43,7 @@ func (t *terminal) gates(r result.Result) {
 	bad := &table{align: "lfrlll"}
 	var good []result.Gate
 	var details []string // of each row of bad; empty: nothing to add
+	var most []int       // lines of each detail
 	said := ""
 	for _, g := range byUrgency(r.Gates) {
 		if g.Verdict == result.Pass {
@@ -59,25 +60,29 @@ func (t *terminal) gates(r result.Result) {
 		} else {
 			said = detail
 		}
-		details = append(details, detail)
+		details, most = append(details, detail), append(most, 1)
+		if g.Objective == alertObjective && g.Verdict == result.Fail {
+			most[len(most)-1] = 2 // it ends with how far the rule looks back
+		}
 	}
 	if len(bad.rows) > 0 {
 		t.line("")
 		for i, l := range bad.lines(0, t.width, t.paint) {
 			t.line(l)
-			t.detail(details[i])
+			t.detail(details[i], most[i])
 		}
 	}
 	t.passing(good)
 }
 
-// detail writes what there is to say of a gate below it: on one line if a report has
+// detail writes what there is to say of a gate below it: in at most that many lines if a report has
 // the rest.
-func (t *terminal) detail(text string) {
+func (t *terminal) detail(text string, most int) {
 	const indent = 9
 	lines := chart.Wrap(text, t.width-indent)
-	if t.reported && len(lines) > 1 {
-		lines = []string{chart.Shorten(text, t.width-indent)}
+	if t.reported && len(lines) > most {
+		rest := strings.Join(lines[most-1:], " ")
+		lines = append(lines[:most-1:most-1], chart.Shorten(rest, t.width-indent))
 	}
 	for _, l := range lines {
 		t.line(t.paint("dim", strings.Repeat(" ", indent)+l))

@@ -72,8 +72,8 @@ const (
 	phaseColumns   = 12
 )
 
-// phases writes a row for each phase. Of several loads the rates are sums, and the latencies those of one load, the
-// slowest, which is named. Columns that no phase fills are left out.
+// phases writes a row for each phase. With several loads, rates are sums, and latencies come from the slowest load, whose
+// name follows them. Columns that no phase fills are left out.
 func (t *terminal) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {

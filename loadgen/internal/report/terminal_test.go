@@ -116,7 +116,7 @@ func TestFourKeyMetricsAlways(t *testing.T) {
 	}
 }
 
-// The latencies in a phase's row are those of one load, which is named where there are several.
+// A phase's row has the latencies of one load, and its name where there are several loads.
 func TestPhaseRowHasLatenciesOfOneLoad(t *testing.T) {
 	r := floodRun()
 	get, update := r.Measurements.Phases[0].Requests[0], r.Measurements.Phases[0].Requests[0]
@@ -151,7 +151,7 @@ func TestPhaseRowHasLatenciesOfOneLoad(t *testing.T) {
 	}
 }
 
-// The latencies of deliveries are those of one set of watches.
+// Latencies of deliveries come from one set of watches.
 func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
 	p := result.Phase{Name: "storm", Watches: []result.Watches{
 		{Load: "few", Expected: 10, Delivered: 10, Delivery: result.Latency{Count: 10, P50: 0.009, P95: 0.02, P99: 0.03}},
@@ -160,5 +160,16 @@ func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
 	got := deliveryLines(p)
 	if len(got) != 2 || !strings.Contains(got[0], "100 of 100") || !strings.Contains(got[1], "delivery of many p50 1 ms, p95 40 ms, p99 50 ms") {
 		t.Errorf("%q", got)
+	}
+}
+
+// An alert's failed gate tells on the terminal how far its rule looks back.
+func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
+	r := floodRun()
+	r.Gates[0] = gate("disk", "alert", result.Fail, ptr(1), "<=", 0, "count", "settle")
+	r.Gates[0].Detail = "EtcdWALFsyncSlow: fired 34.6 s into settle, and still did at the end of the run, 642 ms later: The disk under etcd-0 is slow: WAL fsync (fired at 03:01:43; looks back 3m0s: from 02:58:43, in flood)"
+	got := strings.Join(strings.Fields(summary(t, r, TerminalOptions{Width: 100, Dir: "runs/x"})), " ")
+	if !strings.Contains(got, "looks back 3m0s: from 02:58:43, in flood") {
+		t.Errorf("it is cut off:\n%s", got)
 	}
 }

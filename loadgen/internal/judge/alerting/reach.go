@@ -108,7 +108,7 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// Hindsight is what an alert still sees after it is over.
+// Hindsight says how long an alert sees what is over.
 type Hindsight struct {
 	// Longest is the most that its condition looks back: the largest range with its offsets, through the records that it
 	// reads. For is the time that the condition has to hold before it fires.
@@ -138,7 +138,7 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 }
 
 // ranges are the smallest range of an expression, 0 where it has none, and the most that it looks back: by ranges,
-// subqueries and offsets, through the records that it reads; those of within are being followed already.
+// subqueries and offsets, through the records that it reads. Records named in within are left out.
 func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

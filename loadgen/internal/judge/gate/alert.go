@@ -257,8 +257,8 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape leaves an alert's silence as it is: one alone, of which a rate has two others in
-// its range, while the alert was not pending. Prometheus, too, evaluates rules over such a gap.
+// harmless reports whether a lost scrape changes nothing about an alert's silence: each range holds two other samples, and the
+// alert was not pending. Prometheus, too, evaluates rules over such a gap.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
 	between := gap.to.Sub(gap.from) // of the scrapes around it: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// oneSlow is a distribution of n values of which one took a second.
+// oneSlow is a distribution of n values: one took a second, the others 2 ms.
 func oneSlow(n int64) result.Latency {
 	h := latency.New(time.Minute)
 	h.RecordN(2*time.Millisecond, n-1)
@@ -45,10 +45,10 @@ func TestRoundedQuantileOfAnOldRunIsNotTrusted(t *testing.T) {
 	m := told()
 	m.Phases[1].Workload.Startup = result.Latency{Count: 60, P50: 0.5, P99: 2, P999: 2, Max: 9}
 	g := judged(t, "{name: g, objective: pod-startup, max: 5s, over: [storm]}", nil, m)
-	expect(t, "one of 60 pods took 9 s", g, result.Fail, 9, "60 samples, of which the p99 is the maximum (it needs 100)")
+	expect(t, "one of 60 pods took 9 s", g, result.Fail, 9, "60 samples: the p99 is their maximum (it needs 100)")
 	m.Phases[1].Workload.Startup.Max = 4
 	g = judged(t, "{name: g, objective: pod-startup, max: 5s, over: [storm]}", nil, m)
-	expect(t, "the slowest of 60 pods took 4 s", g, result.Pass, 4, "60 samples, of which the p99 is the maximum")
+	expect(t, "the slowest of 60 pods took 4 s", g, result.Pass, 4, "60 samples: the p99 is their maximum")
 }
 
 // Prometheus interpolates in the bucket of the slowest of few observations: a bound inside it does not pass.
@@ -106,4 +106,3 @@ func fewFsyncs(l *archivetest.Lab, n float64) {
 	l.Parts["etcd-1"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.012, 1)
 	l.Parts["etcd-0"].Observe("etcd_disk_wal_fsync_duration_seconds", "", fsyncEdges, 0.001, 200)
 }
-

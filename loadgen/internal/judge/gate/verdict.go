@@ -204,7 +204,7 @@ func show(u scenario.Unit, v float64) string {
 	return three(v)
 }
 
-// resolution of times, in seconds: that of the histograms they come from (latency.Lowest).
+// resolution of times, in seconds: the histograms tell no smaller ones apart (latency.Lowest).
 const resolution = 1e-6
 
 func three(v float64) string { return digits.Format(v, 3) }

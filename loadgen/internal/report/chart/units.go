@@ -50,7 +50,7 @@ func FormatDigits(u scenario.Unit, v float64, n int) string {
 	return Number(v, n)
 }
 
-// resolution of times, in seconds: that of the histograms they come from.
+// resolution of times, in seconds: the histograms tell no smaller ones apart.
 const resolution = 1e-6
 
 // Seconds writes a duration: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
