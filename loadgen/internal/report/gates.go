@@ -62,7 +62,7 @@ func (t *terminal) gates(r result.Result) {
 		}
 		details, most = append(details, detail), append(most, 1)
 		if g.Objective == alertObjective && g.Verdict == result.Fail {
-			most[len(most)-1] = 2 // it ends with how far the rule looks back
+			most[len(most)-1] = 3 // it ends with how far the rule looks back
 		}
 	}
 	if len(bad.rows) > 0 {
