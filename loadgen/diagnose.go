@@ -57,7 +57,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 		return d, rec.Unreadable(err)
 	}
 	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
-	var judged result.Result // unjudged, as a run that goes on, it has no failed gates
+	var judged result.Result // a run without a result, such as one that still runs, has no failed gates
 	if result.ReadJSON(dir, result.ResultFile, &judged) == nil && o.Under == "" {
 		options.Failed = judge.FailedGates(judged)
 	}

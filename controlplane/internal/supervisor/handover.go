@@ -74,7 +74,7 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 // databaseFull is what etcd answers to a write once its quota is used up.
 const databaseFull = "mvcc: database space exceeded"
 
-// leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log is what it has written.
+// leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log holds its output.
 func leftByFullDatabase(kind string, exit process.Exit, log string) bool {
 	return exit.Signal == "" && slices.Contains(control.ElectedKinds(), kind) && strings.Contains(strings.ToLower(log), leaseLost) && strings.Contains(log, databaseFull)
 }

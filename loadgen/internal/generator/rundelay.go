@@ -34,7 +34,7 @@ type delayed struct {
 	sum     schedstat
 }
 
-// schedstat is what the kernel tells of a thread (Documentation/scheduler/sched-stats.rst).
+// schedstat holds the kernel's figures of a thread (Documentation/scheduler/sched-stats.rst).
 type schedstat struct {
 	waited uint64 // nanoseconds on a run queue
 	slices uint64 // times that it was given a processor

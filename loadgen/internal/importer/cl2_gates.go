@@ -130,7 +130,7 @@ type cl2Window struct {
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each query with a bound, and a row for the others.
+// queries adds a gate for each query with a bound, and a row for each one without.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]

@@ -31,7 +31,7 @@ const (
 	leastClients = 1.0
 )
 
-// Facts are what a machine did in a phase. Rates and processors are means over the phase.
+// Facts describe a machine in a phase. Rates and processors are means over the phase.
 type Facts struct {
 	Processors int
 	Used       float64 // processors in use, by any program

@@ -92,7 +92,7 @@ func (s Ruleset) back(expr string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// recorded is the time that records of a name look back, 0 where there is none.
+// recorded is the time that records of a name look back; 0 if no rule records the name.
 func (s Ruleset) recorded(name string, within []string) time.Duration {
 	least := time.Duration(-1)
 	for _, g := range s {

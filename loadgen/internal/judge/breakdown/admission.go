@@ -154,7 +154,7 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored is the time at etcd of an operation's writes to a resource, which is no time of admission. A graceful deletion is
+// stored is the time at etcd of an operation's writes to a resource, which does not belong to admission. A graceful deletion is
 // an update at etcd: where there are both it is not known.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
@@ -224,7 +224,7 @@ func (w window) admission(b *row, c call, all total, perRequest, webhooks float6
 	of, note := ofCall, ""
 	if share := all.count / w.ofOperation(c.operation); share < 1 {
 		of = ofOperation
-		note = fmt.Sprintf("measured over all %s requests, of which these are %.0f%%", c.operation, 100*share)
+		note = fmt.Sprintf("measured over all %s requests; these are %.0f%% of them", c.operation, 100*share)
 	}
 	if webhooks > 0 {
 		note = join(note, fmt.Sprintf("webhooks included: %.3g ms", webhooks*perRequest*1e3))

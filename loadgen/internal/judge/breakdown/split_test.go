@@ -218,7 +218,7 @@ func TestSharedOperations(t *testing.T) {
 	if note := rows[0].Parts[5].Note; !strings.HasPrefix(note, "get 0.15 times a request, update 1.00 times a request; as if shared with APPLY, DELETE, DELETECOLLECTION, GET ") {
 		t.Errorf("etcd's note is %q", note)
 	}
-	if note := rows[0].Parts[4].Note; !strings.Contains(note, "of which these are 50%") {
+	if note := rows[0].Parts[4].Note; !strings.Contains(note, "these are 50% of them") {
 		t.Errorf("admission's note is %q", note)
 	}
 	for _, r := range rows[1:3] {

@@ -134,7 +134,7 @@ const (
 	// gapCountSeenByAll: the same, but each instance counts what happens to all: one
 	// that is known for all of the window is enough.
 	gapCountSeenByAll gapRule = "countSeenByAll"
-	// gapAgainst: what is missing makes the value worse: it is judged as it is.
+	// gapAgainst: missing data makes the value worse, so it is judged unchanged.
 	gapAgainst gapRule = "against"
 )
 

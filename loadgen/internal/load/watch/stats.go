@@ -48,7 +48,7 @@ func newWatchStats() *watchStats {
 	return &watchStats{deliveries: newDeliveries(), openLatency: latency.New(longestOpen), failures: map[load.Outcome]int64{}}
 }
 
-// mostRefusals bounds the messages of refusals that are told apart.
+// mostRefusals bounds the distinct messages of refusals.
 const mostRefusals = 10
 
 // fail counts an attempt that failed, and the server's words for it; "" if it had none.

@@ -70,7 +70,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// message is the server's own words for a refusal, behind its status; "" where it was none or had no words.
+// message is the server's own words for a refusal, behind its status; "" if it was not a refusal or had no words.
 func (v *watcher) message() string {
 	if v.refusal == nil || len(v.refused) == 0 {
 		return ""
