@@ -40,6 +40,9 @@ type Phase struct {
 	Machine  *Machine   `json:"machine,omitempty"`  // of Linux
 	// Transitions: of objects, each of those that got to its first state in the phase
 	Transitions []Transition `json:"transitions,omitempty"`
+	Actions     []Action     `json:"actions,omitempty"` // on objects, with a rate or repeated
+	// Deliveries: what loads and actions did of what they were asked; of result.json
+	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
 
 // Machine is what the generator's machine did in a phase.
@@ -106,10 +109,16 @@ type Requests struct {
 	// UnsentLate: came to over 100 ms late, or just after a stop as long
 	UnsentLate int64 `json:"unsentLate,omitempty"`
 	// FailedLate: over half of their time was the generator's own delay
-	FailedLate   int64   `json:"failedLate,omitempty"`
-	DueSeconds   float64 `json:"dueSeconds"` // with arrivals due
-	OfferedRate  float64 `json:"offeredPerSecond"`
-	AchievedRate float64 `json:"achievedPerSecond"` // 2xx answers
+	FailedLate int64 `json:"failedLate,omitempty"`
+	// Answered: 2xx answers that came in the phase, whenever their requests were sent; absent:
+	// not recorded
+	Answered *int64 `json:"answered,omitempty"`
+	// Backlog: sent in the phase or before, and without an answer at its end
+	Backlog     int64   `json:"backlog,omitempty"`
+	DueSeconds  float64 `json:"dueSeconds"` // with arrivals due
+	OfferedRate float64 `json:"offeredPerSecond"`
+	// AchievedRate: 2xx answers that came in the phase (Answered), of runs of old all
+	AchievedRate float64 `json:"achievedPerSecond"`
 	// Latency: lag + connect + service, of all sent requests, failed ones included
 	Latency Latency `json:"latency"`
 	// External: Latency without the generator's lag and stalls
@@ -122,12 +131,22 @@ type Requests struct {
 	Pages   int64   `json:"pages,omitempty"`
 }
 
+// AnsweredInPhase counts the 2xx answers that came in the phase; of runs of old, which did not record it, all to its requests.
+func (r Requests) AnsweredInPhase() int64 {
+	if r.Answered == nil {
+		return r.Succeeded
+	}
+	return *r.Answered
+}
+
 // Watches holds the results of one set of watches in a phase.
 type Watches struct {
-	Load     string           `json:"load"`
-	Resource string           `json:"resource"`
-	Wanted   int              `json:"wanted"`
-	Open     int              `json:"open"` // established at the phase's end
+	Load     string `json:"load"`
+	Resource string `json:"resource"`
+	Wanted   int    `json:"wanted"`
+	Open     int    `json:"open"` // established at the phase's end
+	// Due: whose opening was due by the phase's end; absent: not recorded
+	Due      int              `json:"due,omitempty"`
 	Failed   int64            `json:"failed"`
 	Failures map[string]int64 `json:"failures,omitempty"` // by outcome, as in Requests
 	// Refusals: of the failed attempts, by status and the API server's message, as "429 storage is (re)initializing"

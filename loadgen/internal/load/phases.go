@@ -24,10 +24,14 @@ func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin opens a phase at that time. Call it before what the phase starts.
+// Begin opens a phase at that time, or now if that is past: what was due by now is counted in the phase before, and so is its time.
+// Call it before what the phase starts.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if now := time.Now(); at.Before(now) {
+		at = now
+	}
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 

@@ -201,11 +201,13 @@ func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 		sum.FailedLate += s.FailedLate
 		sum.Bytes += s.Bytes
 		sum.Pages += s.Pages
+		sum.Answered = addKnown(sum.Answered, s.Answered)
+		sum.Backlog += s.Backlog
 		sum.DueSeconds = max(sum.DueSeconds, s.DueSeconds)
 		sum.Outcomes = addCounts(sum.Outcomes, s.Outcomes)
 	}
 	if sum.DueSeconds > 0 {
-		sum.OfferedRate, sum.AchievedRate = float64(sum.Offered)/sum.DueSeconds, float64(sum.Succeeded)/sum.DueSeconds
+		sum.OfferedRate, sum.AchievedRate = float64(sum.Offered)/sum.DueSeconds, float64(sum.AnsweredInPhase())/sum.DueSeconds
 	}
 	for _, d := range []struct {
 		to   *result.Latency
@@ -241,6 +243,7 @@ func mergeWatches(parts []load.Part) (*result.Watches, error) {
 		s := p.Sums
 		sum.Wanted += s.Wanted
 		sum.Open += s.Open
+		sum.Due += s.Due
 		sum.Failed += s.Failed
 		sum.Failures, sum.Refusals = addCounts(sum.Failures, s.Failures), addCounts(sum.Refusals, s.Refusals)
 		sum.Expected += s.Expected
@@ -287,6 +290,14 @@ func mergeLatency[T any](parts []T, from func(T) latency.Counts) (result.Latency
 		return result.Latency{}, err
 	}
 	return h.Latency(), nil
+}
+
+// addKnown adds two counts; nil: one of them is not known.
+func addKnown(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a + *b)
 }
 
 func addCounts(a, b map[string]int64) map[string]int64 {

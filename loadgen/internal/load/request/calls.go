@@ -63,7 +63,7 @@ func (c *Calls) Run(ctx context.Context) error {
 	for late := !e.paused(); late && e.due < end; e.advance() {
 		e.unsent(0, true)
 	}
-	e.finish(end)
+	e.stop(end)
 	calls.Wait()
 	return nil
 }

@@ -55,7 +55,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
-	e.finish(end)
+	e.stop(end)
 	// Requests in flight end by themselves or by their timeout.
 	for e.inFlight.Load() > 0 {
 		e.receive()
@@ -76,6 +76,10 @@ func (e *engine) flush() {
 }
 
 func (e *engine) advance() {
+	if e.n == e.share.First() {
+		e.first = e.due
+	}
+	e.before = e.due
 	e.n += e.share.Step()
 	e.due = e.next()
 }

@@ -57,6 +57,7 @@ type engine struct {
 	inFlight atomic.Int64  // counted up by the dispatcher only: the bound is exact
 	ended    atomic.Bool   // no further arrivals
 	dry      atomic.Bool   // the schedule has no further arrivals
+	last     atomic.Int64  // nanoseconds since start when the load was ended; 0: it goes on
 	over     chan struct{} // closed when it is dry and nothing is in flight
 	closing  sync.Once     // of over
 	woken    chan struct{}
@@ -65,6 +66,8 @@ type engine struct {
 	// The dispatcher's.
 	n        int64 // the next arrival
 	due      time.Duration
+	before   time.Duration    // when the arrival before it was due
+	first    time.Duration    // when the first was
 	pauses   *load.PauseState // as the dispatcher knows it
 	moved    time.Duration    // by which pauses have moved arrivals
 	round    int              // arrivals taken up since it woke
@@ -125,24 +128,34 @@ func (e *engine) begin(ctx context.Context) {
 	e.begun = e.start
 }
 
-// finish notes the end of its arrivals, the first time.
+// finish notes the end of the time in which arrivals are due, for the rates. The earliest counts.
 func (e *engine) finish(end time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.end.IsZero() {
-		e.end = e.start.Add(end)
+	if at := e.start.Add(end); e.end.IsZero() || at.Before(e.end) {
+		e.end = at
 	}
 }
 
-// runDry notes that the schedule has no further arrivals.
+// stop notes the end of the load: what comes later belongs to no phase.
+func (e *engine) stop(end time.Duration) {
+	e.last.Store(int64(max(end, 1)))
+	e.finish(end)
+}
+
+// runDry notes that the schedule has no further arrivals. The time in which they were due ends one mean gap after the last: n arrivals
+// have n gaps. The time until they are answered is no part of it.
 func (e *engine) runDry() {
+	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
+		e.finish(e.before + (e.before-e.first)/time.Duration(n-1))
+	}
 	e.dry.Store(true)
 	if e.inFlight.Load() == 0 {
 		e.close()
 	}
 }
 
-// close ends the load's time, for its rates.
+// close ends a load whose schedule is over.
 func (e *engine) close() {
 	e.closing.Do(func() {
 		e.finish(e.now())
@@ -270,10 +283,11 @@ func (e *engine) each(loadName string, f func(phase string, r result.Requests, s
 	if end.IsZero() {
 		end = time.Now()
 	}
+	backlog := make([]int64, len(e.kinds)) // at the end of the phase before
 	e.phases.Each(begun, end, func(name string, length time.Duration, all *[]*stats) {
 		for i, s := range *all {
-			r := s.sums(length)
-			if r.Offered == 0 {
+			r := s.sums(length, backlog[i])
+			if backlog[i] = r.Backlog; r.Offered == 0 {
 				continue
 			}
 			k := e.kinds[i]

@@ -92,6 +92,7 @@ func (f *flight) End(err error) {
 // account records the end of a flight.
 func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDelay) {
 	f.stats.record(f, o, end, own)
+	e.came(f.Kind, o, end)
 	f.metrics.record(f, o, end)
 	took := end - f.intended
 	e.window.latency.Record(took)
@@ -100,6 +101,13 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 		e.samples.Succeeded(took, own.all())
 	} else {
 		e.samples.Failed(o.String(), took, own.all())
+	}
+}
+
+// came counts an answer in the phase that it came in; in none after the last arrival was due.
+func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
+	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
+		(*e.phases.At(e.start.Add(end)))[kind].came(o)
 	}
 }
 

@@ -87,26 +87,69 @@ func TestFailureIsTheGenerators(t *testing.T) {
 	}
 }
 
-// Rates are over the time in which arrivals were due, however long the last
-// requests took to end.
+// Rates are over the time in which arrivals were due, however long the last requests took to end. What is answered after it is backlog,
+// and achieved nothing in the phase.
 func TestRatesLeaveOutTheDrain(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
 	stop := start(t, r)
 	h2test.Await(t, "all sent", func() bool { return one(r).Sent == 10 })
+	for range 4 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "four answers", func() bool { return one(r).Succeeded == 4 })
 	go func() { // once the arrivals have ended
-		h2test.Await(t, "the end of the arrivals", r.engine.ended.Load)
+		h2test.Await(t, "the end of the arrivals", func() bool { return r.engine.last.Load() > 0 })
 		after := time.Now()
 		h2test.Await(t, "some time", func() bool { return time.Since(after) > 100*time.Millisecond })
-		for range 10 {
+		for range 6 {
 			(<-s.asked)()
 		}
 	}()
 	got := stop()
-	if want := float64(got.Offered) / got.DueSeconds; got.OfferedRate != want || got.AchievedRate != want {
-		t.Errorf("offered %v/s, achieved %v/s in %v s; want %v", got.OfferedRate, got.AchievedRate, got.DueSeconds, want)
+	if offered, achieved := float64(got.Offered)/got.DueSeconds, 4/got.DueSeconds; got.OfferedRate != offered || got.AchievedRate != achieved {
+		t.Errorf("offered %v/s, achieved %v/s in %v s; want %v and %v", got.OfferedRate, got.AchievedRate, got.DueSeconds, offered, achieved)
+	}
+	if got.Succeeded != 10 || got.AnsweredInPhase() != 4 || got.Backlog != 6 {
+		t.Errorf("%d succeeded, %d of them in the phase, a backlog of %d; want 10, 4 and 6", got.Succeeded, got.AnsweredInPhase(), got.Backlog)
 	}
 	if wait := got.Latency.Max; got.DueSeconds > wait {
 		t.Errorf("arrivals were due for %v s, which has the %v s of the drain in it", got.DueSeconds, wait)
+	}
+}
+
+// A schedule that is over was due for as many gaps as it has arrivals, not until the last answer: the rate offered is the rate asked for.
+func TestRateOfAScheduleThatIsOver(t *testing.T) {
+	s := hold(t)
+	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
+	stop := start(t, r)
+	h2test.Await(t, "all sent", func() bool { return one(r).Sent == 10 })
+	h2test.Await(t, "some time", func() bool { return time.Since(r.engine.start) > 100*time.Millisecond })
+	for range 10 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "the answers", func() bool { return one(r).Succeeded == 10 })
+	if got := stop(); got.DueSeconds != 0.01 || got.AnsweredInPhase() != 10 || got.Backlog != 0 {
+		t.Errorf("due for %v s, %d answered, a backlog of %d; want 0.01, 10, 0", got.DueSeconds, got.AnsweredInPhase(), got.Backlog)
+	}
+}
+
+// Answers count in the phase in which they come; what a phase leaves unanswered is its backlog, until it is answered in a later one.
+func TestAnswersCountInThePhaseThatTheyComeIn(t *testing.T) {
+	s := hold(t)
+	r := newLoad(t, target(s.Server), schedule{8, time.Millisecond}, nil)
+	stop := start(t, r)
+	h2test.Await(t, "all sent", func() bool { return one(r).Sent == 8 })
+	for range 3 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "three answers", func() bool { return one(r).Succeeded == 3 })
+	r.BeginPhase("calm", time.Now())
+	for range 5 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "all answers", func() bool { return one(r).Succeeded == 8 })
+	if got := stop(); got.AnsweredInPhase() != 3 || got.Backlog != 5 {
+		t.Errorf("%d answered in the phase and a backlog of %d, want 3 and 5", got.AnsweredInPhase(), got.Backlog)
 	}
 }

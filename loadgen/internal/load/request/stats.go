@@ -27,6 +27,8 @@ type stats struct {
 	bytes      int64
 	pages      int64
 	outcomes   []outcomeCount
+	// By the time of answers: those that ended in the phase, whenever their requests were sent, and the 2xx of them.
+	ended, answered int64
 }
 
 // outcomeCount counts the requests with one outcome. There are few outcomes, so a list of them is cheaper than a map.
@@ -49,7 +51,7 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	s.service.Record(end - f.sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended(o)
+	s.count(o)
 	s.bytes += f.bytes
 	if f.again > 0 {
 		s.pages += f.again + 1
@@ -62,8 +64,18 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// ended is called with mu held.
-func (s *stats) ended(o load.Outcome) {
+// came counts an answer, or a failure, that came in the phase.
+func (s *stats) came(o load.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended++
+	if o.Success() {
+		s.answered++
+	}
+}
+
+// count is called with mu held.
+func (s *stats) count(o load.Outcome) {
 	for i := range s.outcomes {
 		if s.outcomes[i].outcome == o {
 			s.outcomes[i].count++
@@ -73,20 +85,21 @@ func (s *stats) ended(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums are the counts of a phase in which arrivals were due for so long.
-func (s *stats) sums(length time.Duration) result.Requests {
+// sums are the counts of a phase in which arrivals were due for so long. before are the requests that had no answer when it began.
+func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := result.Requests{
 		Offered: s.offered.Load(), Unsent: s.unsent.Load(), Succeeded: s.succeeded, Outcomes: map[string]int64{},
-		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages,
+		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages, Answered: new(s.answered),
 	}
 	r.Sent = r.Offered - r.Unsent
+	r.Backlog = max(before+r.Sent-s.ended, 0)
 	for _, o := range s.outcomes {
 		r.Outcomes[o.outcome.String()] = o.count
 	}
 	if sec := length.Seconds(); sec > 0 {
-		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(r.Succeeded)/sec
+		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(s.answered)/sec
 	}
 	return r
 }

@@ -87,6 +87,7 @@ func (w *Watches) begin(ctx context.Context) {
 		if w.load.Start == "watchList" {
 			v.machine.State, v.machine.Next = w.state(), w.state()
 		}
+		w.due.Add(1)
 		w.queue <- v
 	}
 }

@@ -38,6 +38,7 @@ type watchStats struct {
 	tally       tally // under Watches.mu
 	openLatency *latency.Histogram
 	openAtEnd   int // under Watches.mu
+	dueAtEnd    int // the same
 
 	mu       sync.Mutex
 	failures map[load.Outcome]int64
@@ -103,7 +104,7 @@ func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	}
 	r := result.Watches{
 		Load: w.load.Name, Resource: w.load.Resource,
-		Wanted: w.load.Count, Open: s.openAtEnd, Slow: w.slow,
+		Wanted: w.load.Count, Open: s.openAtEnd, Due: s.dueAtEnd, Slow: w.slow,
 		Expected: expected, Delivered: delivered, Lost: expected - delivered,
 		Duplicated: s.deliveries.duplicated.Load() + s.rare.duplicated.Load(),
 		Reordered:  s.deliveries.reordered.Load() + s.rare.reordered.Load(),

@@ -52,6 +52,7 @@ type Watches struct {
 
 	newest      atomic.Uint64 // resourceVersion known
 	open        atomic.Int64
+	due         atomic.Int64 // handed to the openers
 	established atomic.Int64 // watches that owe deliveries
 	allOpen     chan struct{}
 	closing     atomic.Bool
@@ -146,10 +147,11 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase keeps how many watches were open at the phase's end. The caller holds mu.
+// endPhase keeps how many watches were due and open at the phase's end. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
-		w.phases.Now().openAtEnd = w.Open()
+		now := w.phases.Now()
+		now.openAtEnd, now.dueAtEnd = w.Open(), int(w.due.Load())
 	}
 }
 
@@ -301,7 +303,7 @@ func (w *Watches) each(f func(name string, r result.Watches, s *watchStats, slow
 		}
 		r, slowest := w.sums(s)
 		if !ended && s == now {
-			r.Open = w.Open()
+			r.Open, r.Due = w.Open(), int(w.due.Load())
 		}
 		f(name, r, s, slowest)
 	})

@@ -1,0 +1,26 @@
+package load
+
+import (
+	"testing"
+	"time"
+)
+
+// A phase whose start is stamped before the loads hear of it begins when they do: arrivals of the time between were counted in the phase
+// before, and a rate over that time too would be low.
+func TestAPhaseBeginsWhenItsArrivalsCount(t *testing.T) {
+	start := time.Now().Add(-10 * time.Second)
+	p := NewPhases(func() *int { return new(int) })
+	p.Begin("one", start)
+	*p.At(time.Now())++
+	stamped := time.Now().Add(-time.Second)
+	heard := time.Now()
+	p.Begin("two", stamped)
+	if p.At(heard.Add(-time.Second/2)) == p.Now() {
+		t.Error("an arrival before the phase was known belongs to it")
+	}
+	p.Each(start, heard.Add(time.Second), func(name string, length time.Duration, _ *int) {
+		if name == "two" && length > time.Second {
+			t.Errorf("phase two lasted %s, longer than the second in which its arrivals counted", length)
+		}
+	})
+}
