@@ -21,7 +21,8 @@ type Action struct {
 
 // Delivery compares what a load or an action did in a phase with what it was asked.
 type Delivery struct {
-	Name string `json:"name"` // of the load, or of the action as "patch configmaps"
+	Name string `json:"name"`           // of the load, or of the action as "patch configmaps"
+	Path string `json:"path,omitempty"` // of an action, as "phases.churn.actions[0]"
 	// What: "requests", "watches", "operations" (of a history), or "rounds" (of an action)
 	What string `json:"what"`
 	// Asked: arrivals whose answers were due by the end of the phase, watches, or rounds

@@ -159,7 +159,14 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 		if a.After != 0 {
 			v.fail(path+".after", "leave it out, or put the action into a phase of its own", "it belongs to actions on objects")
 		}
+		if a.MinAchieved != nil {
+			v.fail(path+".minAchieved", "leave it out", "it belongs to actions on objects with a rate")
+		}
 		return
+	}
+	v.minAchieved(path+".minAchieved", a.MinAchieved)
+	if a.MinAchieved != nil && a.Rate == 0 && a.Every == 0 {
+		v.fail(path+".minAchieved", "add rate: 100/s, or leave it out", "%s without a rate asks for nothing in a time", a.Kind)
 	}
 	length := max(p.For, p.Within)
 	if a.After < 0 || length > 0 && a.After >= length {

@@ -45,14 +45,17 @@ type Scenario struct {
 	Phases          []Phase           `yaml:"phases"`               // in this order
 	// Teardown: actions on objects after the last phase, in this order, each whatever became of those before
 	// it; also when the run ends early
-	Teardown []Action  `yaml:"teardown,omitempty"`
-	Gates    []Gate    `yaml:"gates,omitempty"`    // all have to pass
-	Signals  []Signal  `yaml:"signals,omitempty"`  // metrics by which the incident shows
-	AbortOn  []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
-	Variants []Variant `yaml:"variants,omitempty"` // the scenario with fields set otherwise
-	Compare  []Figure  `yaml:"compare,omitempty"`  // rows of the table of variants
-	Capacity *Capacity `yaml:"capacity,omitempty"` // what `loadgen capacity` searches
-	Variant  string    `yaml:"variant,omitempty"`  // set by a run
+	Teardown []Action `yaml:"teardown,omitempty"`
+	// MinAchieved: of what loads and actions are asked in a phase, the share below which the run does not
+	// pass; default 95%; 0%: it is not judged
+	MinAchieved *Bound    `yaml:"minAchieved,omitempty"`
+	Gates       []Gate    `yaml:"gates,omitempty"`    // all have to pass
+	Signals     []Signal  `yaml:"signals,omitempty"`  // metrics by which the incident shows
+	AbortOn     []Abort   `yaml:"abortOn,omitempty"`  // conditions that end the run early
+	Variants    []Variant `yaml:"variants,omitempty"` // the scenario with fields set otherwise
+	Compare     []Figure  `yaml:"compare,omitempty"`  // rows of the table of variants
+	Capacity    *Capacity `yaml:"capacity,omitempty"` // what `loadgen capacity` searches
+	Variant     string    `yaml:"variant,omitempty"`  // set by a run
 
 	doc *strictyaml.Document
 	// overrides were laid over the file, and original is the scenario without
@@ -178,6 +181,8 @@ type Action struct {
 	After Duration `yaml:"after,omitempty"`
 	// Rate: of requests on objects; default as fast as answers come, 16 at a time
 	Rate Rate `yaml:"rate,omitempty" zero:"as fast as answers come; leave it out for that"`
+	// MinAchieved: of an action on objects with Rate or Every, in place of the scenario's
+	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 }
 
 // TopologySpread is one spread constraint of a deploy's pods.

@@ -16,6 +16,8 @@ type Load struct {
 	// Arrival: "constant" (the default) or "poisson" (as many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
 	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it does not
+	// MinAchieved: in place of the scenario's
+	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
 	// MaxInFlight: open requests; further arrivals are unsent; default 1000.
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
 	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of a request, default 60s

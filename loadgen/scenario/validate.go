@@ -168,6 +168,7 @@ func (s *Scenario) validate() error {
 		}
 		v.batch(path, &s.Objects[i])
 	}
+	v.minAchieved("minAchieved", s.MinAchieved)
 	v.namespaceLabels()
 	loadNames := map[string]bool{}
 	for i := range s.Background {

@@ -54,6 +54,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	}
 	v.name(path+".name", l.Name)
 	v.rate(path, l)
+	v.minAchieved(path+".minAchieved", l.MinAchieved)
 	v.between(path+".maxInFlight", float64(l.MaxInFlight), 1, 100_000)
 	v.between(path+".connections", float64(l.Connections), 1, 1000)
 	if d := l.Timeout.D(); !v.s.recorded && (d < minTimeout || d > maxPhase) {

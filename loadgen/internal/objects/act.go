@@ -278,7 +278,11 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 
 // selected are the objects of a selection. Each call draws another share of them.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
-	all, err := a.inNamespaces(ctx, r, s)
+	var all []one
+	err := meterOf(ctx).timed(func() (err error) {
+		all, err = a.inNamespaces(WithMeter(ctx, nil), r, s)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

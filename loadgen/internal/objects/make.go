@@ -36,7 +36,7 @@ const (
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {
-		if err := m.findPresent(ctx); err != nil {
+		if err := meterOf(ctx).timed(func() error { return m.findPresent(WithMeter(ctx, nil)) }); err != nil {
 			return 0, err
 		}
 	}
@@ -156,16 +156,22 @@ func (m *making) findPresent(ctx context.Context) error {
 
 // each calls f with 0 to n-1, a few at a time, at most perSecond of them in a second unless that is 0.
 func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Context, i int) error) error {
+	meter := meterOf(ctx)
 	if perSecond <= 0 {
-		return load.Parallel(ctx, n, f)
+		return load.Parallel(ctx, n, func(ctx context.Context, i int) error {
+			return meter.request(func() error { return f(ctx, i) })
+		})
 	}
 	limiter := rate.NewLimiter(rate.Limit(perSecond), 1)
-	return load.Parallel(ctx, n, func(ctx context.Context, i int) error {
+	began := time.Now()
+	err := load.Parallel(ctx, n, func(ctx context.Context, i int) error {
 		if err := limiter.Wait(ctx); err != nil {
 			return err
 		}
-		return f(ctx, i)
+		return meter.request(func() error { return f(ctx, i) })
 	})
+	meter.round(ctx, n, perSecond, time.Since(began))
+	return err
 }
 
 // Try asks the API server to check the first object of each kind of a batch, and returns what it says of one that it

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -18,7 +20,7 @@ import (
 // actOnObjects does an action on objects of any resource, and records how many they were. in is its phase or
 // scenario.Teardown, path where it stands in the file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
-	name := strings.TrimSpace(a.Kind + " " + a.Target.Resource)
+	name := nameOfAction(a)
 	began := time.Now()
 	record := func(what string) {
 		if ctx.Err() != nil { // it was cut off with its phase
@@ -41,6 +43,43 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	made, err := ps.objects.Make(ctx, all, *a)
 	record(fmt.Sprintf("%d of %s", made, all))
 	return err
+}
+
+// nameOfAction says what an action on objects does, in two words.
+func nameOfAction(a *scenario.Action) string {
+	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
+}
+
+// asked measures an action of a phase that is asked to do so much in a time.
+type asked struct {
+	result.Action
+	*objects.Meter
+}
+
+// ask begins to measure action i of a phase, if it has a rate or is repeated. The context is the one to do it in.
+func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
+	a := &p.Actions[i]
+	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate)}, Meter: objects.NewMeter()}
+	if a.Rate == 0 && a.Every == 0 {
+		return ctx, work
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.work = append(ps.work, work)
+	return objects.WithMeter(ctx, work.Meter), work
+}
+
+// worked returns what the actions of the phase that has ended did, in the order of the file.
+func (ps *phases) worked() (all []result.Action) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, w := range ps.work {
+		w.AddTo(&w.Action)
+		all = append(all, w.Action)
+	}
+	ps.work = nil
+	slices.SortFunc(all, func(a, b result.Action) int { return cmp.Compare(a.Index, b.Index) })
+	return all
 }
 
 // idle counts an action that had nothing to do; the first time it says so.
@@ -93,19 +132,32 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 // repeat does an action at its times until ctx ends. A time that passes while it is at work is left out.
 func (ps *phases) repeat(ctx context.Context, p *scenario.Phase, i int, start time.Time) error {
 	a := &p.Actions[i]
+	ctx, work := ps.ask(ctx, p, i)
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
-		if err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), a); err != nil {
+		work.Rounds++
+		if a.Every > 0 {
+			work.RoundsDue++
+		}
+		err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), a)
+		if a.Every == 0 {
 			return err
 		}
-		if a.Every == 0 {
-			return nil
+		now := time.Now()
+		if ctx.Err() != nil {
+			now = now.Add(-lastRound) // what was due just then was not awaited
 		}
-		for now := time.Now(); !due.After(now); {
-			due = due.Add(a.Every.D())
+		for due = due.Add(a.Every.D()); !due.After(now); due = due.Add(a.Every.D()) {
+			work.RoundsDue++
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// lastRound is the time before the end of a phase in which no round of an action is due: it would have no time.
+const lastRound = 100 * time.Millisecond
 
 // actionPath is where action i of a phase stands, in words of the file.
 func actionPath(p *scenario.Phase, i int) string {

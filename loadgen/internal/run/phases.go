@@ -53,6 +53,7 @@ type phases struct {
 	mu      sync.Mutex
 	tainted []string       // nodes that are out of service
 	idled   map[string]int // actions that had nothing to do, and how often
+	work    []*asked       // by actions of the phase
 }
 
 func (ps *phases) run(ctx context.Context) error {
@@ -88,6 +89,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	defer func() {
 		// A phase that failed is cut short too: no gate may pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
+		stamp.Actions = ps.worked()
 		ps.stamps = append(ps.stamps, stamp)
 		ps.display.endPhase(stamp)
 		err = errors.Join(err, ps.save())
@@ -174,7 +176,9 @@ func (ps *phases) actions(ctx context.Context, p *scenario.Phase) error {
 			continue
 		}
 		if a.OnObjects() {
-			if err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), &p.Actions[i]); err != nil {
+			within, work := ps.ask(ctx, p, i)
+			work.Rounds = 1
+			if err := ps.actOnObjects(within, p.Name, actionPath(p, i), &p.Actions[i]); err != nil {
 				return exitcode.Environmentf("phase %s: %w", p.Name, err)
 			}
 			continue

@@ -50,7 +50,8 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	if err != nil {
 		return res, err
 	}
-	failures, doubts := weigh(gates, res.Gates, run, rec.Measurements, lost)
+	res.Measurements.Phases = deliver(rec.Scenario, gates, rec.Measurements)
+	failures, doubts := weigh(gates, res.Gates, run, res.Measurements, lost)
 	res.Reasons = append(append(res.Reasons, failures...), doubts...)
 	switch {
 	case len(failures) > 0:
@@ -145,6 +146,8 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 			}
 		}
 	}
+	short, unclear := undelivered(m.Phases)
+	failures, doubts = append(failures, short...), append(doubts, unclear...)
 	if run.Interrupted {
 		where := ""
 		if n := len(m.Phases); n > 0 && m.Phases[n-1].Interrupted {

@@ -1,0 +1,366 @@
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+const (
+	// slowAnswer is the objective of SIG Scalability for mutating calls, in seconds: answers that take longer are the cluster's limit.
+	slowAnswer = 1.0
+	// leastMissing is how many arrivals must be missing: one may be so by rounding.
+	leastMissing = 2
+	// leastLate is by how many seconds an action must be late, besides its share: a pause of the generator takes less.
+	leastLate = 0.5
+)
+
+// deliver returns the phases of a run with what their loads and actions did of what they were asked. It is the one place that fills
+// Deliveries in. A nil scenario has the default bounds.
+func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
+	d := delivering{s: s, gates: gates, m: m}
+	phases := slices.Clone(m.Phases)
+	for i, p := range phases {
+		phases[i].Deliveries = slices.Concat(d.requests(p), d.watches(p), d.actions(p), d.overall(i))
+	}
+	return phases
+}
+
+type delivering struct {
+	s     *scenario.Scenario
+	gates []Compiled
+	m     result.Measurements
+}
+
+// least is the share that a load must achieve in a phase: its own, else the scenario's, or less where a gate asks for less.
+func (d delivering) least(phase, load string) float64 {
+	var own *scenario.Bound
+	if d.s != nil {
+		for _, l := range d.s.Loads() {
+			if l.Name == load {
+				own = l.MinAchieved
+			}
+		}
+	}
+	least, _ := d.s.LeastAchieved(own)
+	for _, g := range d.gates {
+		if own == nil && g.objective.Name == "achieved" && g.op == ">=" && (g.Load == "" || g.Load == load) && slices.Contains(g.Over, phase) {
+			least = min(least, g.bound)
+		}
+	}
+	return least
+}
+
+// work is what was seen of a load's requests, or of an action's.
+type work struct {
+	missing, errors, backlog, unsent, late float64
+	// seconds that requests took in all, and at least those of requests slower than slowAnswer.
+	all, slow float64
+	p50       float64
+	outcomes  map[string]int64
+	full      string // what bounds how many requests are under way; "": nothing
+	queues    bool   // what finds it full waits, and is not unsent
+}
+
+// add adds a distribution of service times; the p50 is the largest.
+func (w *work) add(l result.Latency) {
+	w.all += l.Mean * float64(l.Count)
+	w.slow += slowSeconds(l)
+	w.p50 = max(w.p50, l.P50)
+}
+
+// slowSeconds are the seconds that requests slower than slowAnswer took at least, as far as the quantiles tell.
+func slowSeconds(l result.Latency) float64 {
+	n := float64(l.Count)
+	at := [...]struct{ q, v float64 }{{0.5, l.P50}, {0.9, l.P90}, {0.95, l.P95}, {0.99, l.P99}, {0.999, l.P999}, {1, l.Max}}
+	sum := 0.0
+	for i, x := range at {
+		next := 1.0
+		if i+1 < len(at) {
+			next = at[i+1].q
+		}
+		switch {
+		case x.v <= slowAnswer || n == 0:
+		case x.q == 1:
+			sum += x.v // one request
+		default:
+			sum += max((next-x.q)*n-1, 0) * x.v
+		}
+	}
+	return sum
+}
+
+// isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
+func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
+
+// limit says what kept work from being done: the rule of docs/reference/objectives.md. late is by how many seconds it was late.
+func (w work) limit(p result.Phase, late float64) (limit, why string) {
+	half := w.missing / 2
+	switch {
+	case len(p.Saturated) > 0:
+		return result.LimitGenerator, "it was saturated"
+	case w.late >= half && w.late > 0:
+		return result.LimitGenerator, fmt.Sprintf("%.0f arrivals were late by its own delay", w.late)
+	case 2*p.StalledSeconds >= late && p.StalledSeconds > 0:
+		return result.LimitGenerator, fmt.Sprintf("it stood still for %s", show(scenario.Seconds, p.StalledSeconds))
+	case w.isSlow():
+		why = w.took()
+		if w.full != "" && (w.unsent > 0 || w.queues) {
+			why += ", so " + w.full + " was full"
+		}
+		return result.LimitCluster, why + w.rest()
+	case w.errors+w.backlog >= half && w.errors+w.backlog > 0:
+		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
+	case w.full != "":
+		return result.LimitAsked, fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest())
+	}
+	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
+}
+
+func (w work) took() string {
+	if w.p50 <= slowAnswer && w.isSlow() {
+		return fmt.Sprintf("most of the time went into requests slower than %s (p50 %s)", show(scenario.Seconds, slowAnswer), show(scenario.Seconds, w.p50))
+	}
+	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
+}
+
+// rest tells of what was not sent, failed or was not answered.
+func (w work) rest() (text string) {
+	if w.unsent > 0 {
+		text += fmt.Sprintf("; %.0f arrivals unsent", w.unsent)
+	}
+	if w.errors > 0 {
+		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
+	}
+	if w.backlog > 0 {
+		text += fmt.Sprintf("; %.0f requests were sent and not answered by the end of the phase", w.backlog)
+	}
+	return text
+}
+
+// worst is the outcome of most failed requests.
+func (w work) worst() string {
+	most, of := int64(0), ""
+	for _, code := range slices.Sorted(maps.Keys(w.outcomes)) {
+		if n := w.outcomes[code]; n > most && !succeeded(code) {
+			most, of = n, code
+		}
+	}
+	if of == "" {
+		return ""
+	}
+	return fmt.Sprintf(", most with %s (%d)", of, most)
+}
+
+func succeeded(outcome string) bool { return len(outcome) == 3 && outcome[0] == '2' }
+
+// replays reports whether a load is a replay: answers that refuse a request may be those of its trace.
+func (d delivering) replays(load string) bool {
+	return slices.ContainsFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
+}
+
+// answeredAsTraced counts the refusals that a replay's trace may have too: any but 429.
+func answeredAsTraced(outcomes map[string]int64) (n int64) {
+	for outcome, count := range outcomes {
+		if code, err := strconv.Atoi(outcome); err == nil && code >= 400 && code < 500 && code != 429 {
+			n += count
+		}
+	}
+	return n
+}
+
+// owed is how many answers were due to come in the phase: of requests that it leaves unanswered, those of the last median service time, at
+// most slowAnswer, are not yet.
+func owed(r result.Requests) int64 {
+	young := int64(math.Ceil(r.OfferedRate * min(r.Service.P50, slowAnswer)))
+	return max(r.Offered-min(r.Backlog, young), 0)
+}
+
+// requests compares the arrivals of each load of requests in a phase, over all its verbs, resources and tenants.
+func (d delivering) requests(p result.Phase) (all []result.Delivery) {
+	rows := rundir.Requests(p)
+	var names []string
+	for _, r := range rows {
+		if !slices.Contains(names, r.Load) {
+			names = append(names, r.Load)
+		}
+	}
+	for _, name := range names {
+		out := result.Delivery{Name: name, What: "requests", Least: d.least(p.Name, name)}
+		w := work{outcomes: map[string]int64{}, full: d.inFlight(name)}
+		for _, r := range rows {
+			if r.Load != name || r.DueSeconds == 0 { // without a time there is no rate
+				continue
+			}
+			asked, done, failed := owed(r), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
+			if d.replays(name) {
+				refused := answeredAsTraced(r.Outcomes)
+				done, failed = done+refused, failed-refused
+			}
+			out.Asked, out.Done = out.Asked+asked, out.Done+done
+			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
+			w.errors += float64(max(failed, 0))
+			w.backlog += float64(max(r.Backlog-(r.Offered-asked), 0))
+			w.unsent += float64(r.Unsent)
+			w.late += float64(r.UnsentLate + r.FailedLate)
+			w.add(r.Service)
+			for code, n := range r.Outcomes {
+				w.outcomes[code] += n
+			}
+		}
+		all = appendJudged(all, out, w, p)
+	}
+	return all
+}
+
+// inFlight names the bound of a load's requests under way.
+func (d delivering) inFlight(name string) string {
+	if d.s != nil {
+		for _, l := range d.s.Loads() {
+			if l.Name == name {
+				return fmt.Sprintf("maxInFlight %d", l.MaxInFlight)
+			}
+		}
+	}
+	return "maxInFlight"
+}
+
+// appendJudged judges what was asked and done in a phase. What nobody asked for is left out.
+func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
+	if out.Asked == 0 {
+		return all
+	}
+	out.Share = min(float64(out.Done)/float64(out.Asked), 1)
+	w.missing = float64(out.Asked - out.Done)
+	least := float64(leastMissing)
+	if out.What == "rounds" {
+		least = 1 // one that is left out is no rounding
+	}
+	if w.missing >= least {
+		out.Limit, out.Why = judgeShare(out, w, p, p.Seconds()*(1-out.Share))
+	}
+	return append(all, out)
+}
+
+// judgeShare says what kept a share from its least, late by so many seconds; nothing, where it is not under it or not judged.
+func judgeShare(out result.Delivery, w work, p result.Phase, late float64) (limit, why string) {
+	if out.Share >= out.Least || p.Interrupted || p.Steered() {
+		return "", ""
+	}
+	return w.limit(p, late)
+}
+
+// watches compares the watches whose opening was due by the end of a phase with those that are open. Runs of old did not record it.
+func (d delivering) watches(p result.Phase) (all []result.Delivery) {
+	for _, seen := range p.Watches {
+		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
+		w.add(seen.OpenLatency)
+		out := result.Delivery{Name: seen.Load, What: "watches", Asked: int64(seen.Due), Done: int64(min(seen.Open, seen.Due)), Least: d.least(p.Name, seen.Load)}
+		all = appendJudged(all, out, w, p)
+	}
+	return all
+}
+
+// actions compares the rounds of each action with those that were due, and its requests with its rate.
+func (d delivering) actions(p result.Phase) (all []result.Delivery) {
+	for _, a := range p.Actions {
+		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)
+		least, _ := d.s.LeastAchieved(d.ofAction(p.Name, a.Index))
+		w := work{}
+		w.add(a.Service)
+		all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: a.RoundsDue, Done: a.Rounds, Least: least}, w, p)
+		if a.Rate == 0 || a.Requests == 0 {
+			continue
+		}
+		// The answer to the last request of each round comes after it was due.
+		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
+		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", load.AtOnce), true, a.Rate*took-float64(a.Done)
+		out := result.Delivery{
+			Name: a.Name, Path: path, What: "requests", Asked: a.Requests, Done: a.Done, AskedRate: a.Rate, DoneRate: float64(a.Done) / took,
+			Share: min(float64(a.Done)/took/a.Rate, 1), Least: least,
+		}
+		if late := w.missing / a.Rate; w.missing >= leastMissing && late >= leastLate {
+			out.Limit, out.Why = judgeShare(out, w, p, late)
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// ofAction is the share that an action asks for itself; nil: none.
+func (d delivering) ofAction(phase string, index int) *scenario.Bound {
+	if d.s == nil {
+		return nil
+	}
+	if p := d.s.Phase(phase); p != nil && index < len(p.Actions) {
+		return p.Actions[index].MinAchieved
+	}
+	return nil
+}
+
+// overall compares what is measured of the whole run, in its last phase: the watches of replays, and histories.
+func (d delivering) overall(i int) (all []result.Delivery) {
+	if i < len(d.m.Phases)-1 {
+		return nil
+	}
+	p := d.m.Phases[i]
+	for _, other := range d.m.Phases {
+		p.Interrupted = p.Interrupted || other.Interrupted || other.Steered()
+		p.Saturated = append(slices.Clone(p.Saturated), other.Saturated...)
+	}
+	for _, r := range d.m.Replays {
+		w := work{outcomes: r.Watches.Codes, backlog: float64(r.Watches.Due - r.Watches.Opened)}
+		w.add(r.Watches.OpenLatency)
+		done := min(r.Watches.Opened+answeredAsTraced(r.Watches.Codes), r.Watches.Due)
+		all = appendJudged(all, result.Delivery{Name: r.Load, What: "watches", Asked: r.Watches.Due, Done: done, Least: d.least(p.Name, r.Load)}, w, p)
+	}
+	for _, h := range d.m.Histories {
+		w := work{full: fmt.Sprintf("%d clients", h.Clients), unsent: float64(h.Skipped)}
+		out := result.Delivery{Name: h.Load, What: "operations", Asked: h.Skipped, Least: d.least(p.Name, h.Load)}
+		for _, o := range []result.HistoryOperations{h.Writes, h.Reads, h.CachedReads} {
+			out.Asked += o.Invoked
+			out.Done += o.Succeeded + o.Conflicts
+			w.errors += float64(o.Refused + o.Unknown)
+		}
+		all = appendJudged(all, out, w, p)
+	}
+	return all
+}
+
+// undelivered says in a line each which loads and actions did less than they were asked: failures by the cluster, and doubts.
+func undelivered(phases []result.Phase) (failures, doubts []string) {
+	for _, p := range phases {
+		for _, d := range p.Deliveries {
+			switch d.Limit {
+			case "":
+			case result.LimitCluster:
+				failures = append(failures, shortfall(p.Name, d))
+			default:
+				doubts = append(doubts, shortfall(p.Name, d))
+			}
+		}
+	}
+	return failures, doubts
+}
+
+// shortfall is a delivery in one line.
+func shortfall(phase string, d result.Delivery) string {
+	what := fmt.Sprintf("load %s in %s", d.Name, phase)
+	if d.Path != "" {
+		what = fmt.Sprintf("%s, %s", d.Path, d.Name)
+	}
+	did := fmt.Sprintf("%d of the %d %s asked for", d.Done, d.Asked, d.What)
+	if d.AskedRate > 0 {
+		did = fmt.Sprintf("%s of the %s asked for", show(scenario.PerSec, d.DoneRate), show(scenario.PerSec, d.AskedRate))
+	}
+	limits := map[string]string{result.LimitGenerator: "the generator", result.LimitAsked: "what was asked for", result.LimitCluster: "the cluster"}
+	return fmt.Sprintf("%s: %s (%s): %s was the limit: %s", what, did, show(scenario.Ratio, d.Share), limits[d.Limit], d.Why)
+}

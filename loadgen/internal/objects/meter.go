@@ -1,0 +1,83 @@
+package objects
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/latency"
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// longestRequest is the range of a Meter: a request is repeated for as long as the control plane is away.
+const longestRequest = 10 * time.Minute
+
+// Meter measures the requests of an action in a phase, over all its rounds. A nil Meter measures nothing. It is safe for concurrent use.
+type Meter struct {
+	mu        sync.Mutex
+	requests  int64 // due
+	done      int64
+	due, took time.Duration
+	service   *latency.Histogram
+}
+
+// NewMeter makes a Meter that has measured nothing.
+func NewMeter() *Meter { return &Meter{service: latency.New(longestRequest)} }
+
+type meterKey struct{}
+
+// WithMeter returns a context in which Act and Make measure their requests. Nil: nothing measures them.
+func WithMeter(ctx context.Context, m *Meter) context.Context {
+	return context.WithValue(ctx, meterKey{}, m)
+}
+
+// meterOf is the Meter of a context; nil: it has none.
+func meterOf(ctx context.Context) *Meter {
+	m, _ := ctx.Value(meterKey{}).(*Meter)
+	return m
+}
+
+// timed calls f and keeps how long it took.
+func (m *Meter) timed(f func() error) error {
+	if m == nil {
+		return f()
+	}
+	began := time.Now()
+	err := f()
+	m.service.Record(time.Since(began))
+	return err
+}
+
+// request calls f, which is one request, and keeps how long it took and whether it was answered.
+func (m *Meter) request(f func() error) error {
+	err := m.timed(f)
+	if m != nil && err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.done++
+	}
+	return err
+}
+
+// round counts n requests at a rate that have taken so long and have ended, or with ctx were cut off: those due later do not count then.
+func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
+	if m == nil || perSecond <= 0 {
+		return
+	}
+	if ctx.Err() != nil {
+		n = min(n, int(took.Seconds()*perSecond))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests += int64(n)
+	m.due += time.Duration(float64(n) / perSecond * float64(time.Second))
+	m.took += took
+}
+
+// AddTo adds what was measured to an action's results.
+func (m *Meter) AddTo(a *result.Action) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.Requests, a.Done, a.DueSeconds, a.Seconds = m.requests, m.done, m.due.Seconds(), m.took.Seconds()
+	a.Service = m.service.Latency()
+}
