@@ -33,7 +33,7 @@ type Delivery struct {
 	Share     float64 `json:"share"` // of what was asked, at most 1
 	// Least: the share below which the run does not pass; 0: it is not judged
 	Least float64 `json:"least"`
-	// Limit: why less was done: LimitGenerator, LimitAsked or LimitCluster; empty: it was done, or is not judged
+	// Limit: why less was done: "generator", "asked" or "cluster"; empty: it was done, or is not judged
 	Limit string `json:"limit,omitempty"`
 	Why   string `json:"why,omitempty"` // the limit in words
 }

@@ -117,7 +117,7 @@ type Requests struct {
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // with arrivals due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: 2xx answers that came in the phase (Answered), of runs of old all
+	// AchievedRate: 2xx answers that came in the phase; older runs counted all
 	AchievedRate float64 `json:"achievedPerSecond"`
 	// Latency: lag + connect + service, of all sent requests, failed ones included
 	Latency Latency `json:"latency"`

@@ -25,8 +25,8 @@ func phaseTables(r result.Result) []tableView {
 	}
 	requests := tableView{
 		Caption: "Requests",
-		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
-		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved counts 2xx answers, per second in which arrivals were due.",
+		Head:    heads("Phase", "Load", "Call", ">Offered", ">Achieved", ">Sent", ">Unsent", ">Backlog", ">p50", ">p90", ">p95", ">p99", ">p99.9", ">Max", ">Service p99", ">Lag p99", ">External p99", "Answers"),
+		Note:    "Latency counts from the intended start, failed requests included; service from the actual send; lag is the difference, our own. External is the latency without the lag and without stalls of the generator. Achieved counts 2xx answers that came in the phase, per second in which arrivals were due; backlog is what was sent by its end and not answered.",
 	}
 	watches := tableView{
 		Caption: "Watches",
@@ -43,7 +43,7 @@ func phaseTables(r result.Result) []tableView {
 		}
 	}
 	out := []tableView{overview}
-	for _, t := range []tableView{transitionTable(phases), requests, watches} {
+	for _, t := range []tableView{deliveryTable(phases), transitionTable(phases), requests, watches} {
 		if len(t.Rows) > 0 {
 			out = append(out, t)
 		}
@@ -97,7 +97,7 @@ func quantiles(l result.Latency, values ...float64) []string {
 
 func requestRow(p result.Phase, l result.Requests) []string {
 	row := []string{chart.Clean(p.Name), chart.Clean(l.Load), callText(l.Verb, l.Resource, l.Variant, l.Tenant),
-		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent)}
+		chart.Format(scenario.PerSec, l.OfferedRate), chart.Format(scenario.PerSec, l.AchievedRate), chart.Count(l.Sent), chart.Count(l.Unsent), chart.Count(l.Backlog)}
 	row = append(row, quantiles(l.Latency, l.Latency.P50, l.Latency.P90, l.Latency.P95, l.Latency.P99, l.Latency.P999, l.Latency.Max)...)
 	row = append(row, quantiles(l.Service, l.Service.P99)...)
 	row = append(row, quantiles(l.Lag, l.Lag.P99)...)

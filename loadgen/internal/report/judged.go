@@ -112,6 +112,12 @@ func headline(r result.Result) string {
 	if allowed > 0 {
 		parts = append(parts, fmt.Sprintf("%d allowed", allowed))
 	}
+	switch n := undelivered(r.Measurements.Phases); {
+	case n == 1:
+		parts = append(parts, "a load or action did less than it was asked")
+	case n > 1:
+		parts = append(parts, fmt.Sprintf("%d loads or actions did less than they were asked", n))
+	}
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")
 	}

@@ -64,12 +64,13 @@ func threeQuantiles(l result.Latency) []string {
 // The columns of the phases.
 const (
 	phaseOffered   = 2
-	phaseQuantiles = 5
-	phaseLoad      = 8
-	phasePods      = 9
-	phaseWatches   = 10
-	phaseDelivered = 11
-	phaseColumns   = 12
+	phaseBacklog   = 5
+	phaseQuantiles = 6
+	phaseLoad      = 9
+	phasePods      = 10
+	phaseWatches   = 11
+	phaseDelivered = 12
+	phaseColumns   = 13
 )
 
 // phases writes a row for each phase. With several loads, rates are sums, and latencies come from the slowest load, whose
@@ -79,8 +80,8 @@ func (t *terminal) phases(r result.Result) {
 	if len(phases) == 0 {
 		return
 	}
-	tab := &table{align: "frrrrrrrlrrr"}
-	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "p50", "p95", "p99", "slowest", "pods ready", "watches", "delivered")...)
+	tab := &table{align: "frrrrrrrrlrrr"}
+	tab.add(styled("head", "PHASES", "took", "offered", "achieved", "unsent", "backlog", "p50", "p95", "p99", "slowest", "pods ready", "watches", "delivered")...)
 	for _, p := range phases {
 		tab.add(plain(phaseSummary(p)...)...)
 	}
@@ -124,6 +125,9 @@ func phaseSummary(p result.Phase) []string {
 	row[0], row[1] = chart.Clean(p.Name)+phaseNote(p), chart.Format(scenario.Seconds, p.Seconds())
 	if len(requests) > 0 {
 		copy(row[phaseOffered:], []string{chart.Format(scenario.PerSec, s.offered), chart.Format(scenario.PerSec, s.achieved), chart.Count(s.unsent)})
+		if n := backlogOf(p); n > 0 {
+			row[phaseBacklog] = chart.Count(n)
+		}
 		slowest := slices.MinFunc(requests, func(x, y result.Requests) int { return slower(x.Latency, y.Latency) })
 		copy(row[phaseQuantiles:], threeQuantiles(slowest.Latency))
 		if len(requests) > 1 {

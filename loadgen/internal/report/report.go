@@ -220,7 +220,7 @@ func sections() []section {
 
 func summarySections() []func(*terminal, result.Result) {
 	return []func(*terminal, result.Result){
-		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).diagnosed, (*terminal).keyMetrics, (*terminal).phases, (*terminal).figures,
+		(*terminal).header, (*terminal).reasons, (*terminal).gates, (*terminal).diagnosed, (*terminal).keyMetrics, (*terminal).phases, (*terminal).delivered, (*terminal).figures,
 		(*terminal).rollouts, (*terminal).transitions, (*terminal).recovery, (*terminal).breakdown, (*terminal).scheduling, (*terminal).cost, (*terminal).profiles, (*terminal).hooks,
 	}
 }

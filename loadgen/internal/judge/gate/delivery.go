@@ -19,7 +19,7 @@ const (
 	slowAnswer = 1.0
 	// leastMissing is how many arrivals must be missing: one may be so by rounding.
 	leastMissing = 2
-	// leastLate is by how many seconds an action must be late, besides its share: a pause of the generator takes less.
+	// leastLate is by how many seconds an action, or the answers at the end of a phase, must be late: a pause of the generator takes less.
 	leastLate = 0.5
 )
 
@@ -101,15 +101,17 @@ func slowSeconds(l result.Latency) float64 {
 // isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit says what kept work from being done: the rule of docs/reference/objectives.md. late is by how many seconds it was late.
-func (w work) limit(p result.Phase, late float64) (limit, why string) {
+// limit says what kept work from being done: the rule of docs/reference/objectives.md. It was under way for so many seconds of the
+// phase, which late of them were too many.
+func (w work) limit(p result.Phase, during, late float64) (limit, why string) {
 	half := w.missing / 2
+	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
 	switch {
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
 	case w.late >= half && w.late > 0:
 		return result.LimitGenerator, fmt.Sprintf("%.0f arrivals were late by its own delay", w.late)
-	case 2*p.StalledSeconds >= late && p.StalledSeconds > 0:
+	case 2*stalled >= late && stalled > 0:
 		return result.LimitGenerator, fmt.Sprintf("it stood still for %s", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
 		why = w.took()
@@ -177,10 +179,10 @@ func answeredAsTraced(outcomes map[string]int64) (n int64) {
 	return n
 }
 
-// owed is how many answers were due to come in the phase: of requests that it leaves unanswered, those of the last median service time, at
-// most slowAnswer, are not yet.
-func owed(r result.Requests) int64 {
-	young := int64(math.Ceil(r.OfferedRate * min(r.Service.P50, slowAnswer)))
+// owed is how many answers were due to come in the phase: of requests that it leaves unanswered, those of the last median service time, from
+// least to slowAnswer seconds, are not yet.
+func owed(r result.Requests, least float64) int64 {
+	young := int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 	return max(r.Offered-min(r.Backlog, young), 0)
 }
 
@@ -200,7 +202,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 			if r.Load != name || r.DueSeconds == 0 { // without a time there is no rate
 				continue
 			}
-			asked, done, failed := owed(r), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
+			asked, done, failed := owed(r, leastLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
 			if d.replays(name) {
 				refused := answeredAsTraced(r.Outcomes)
 				done, failed = done+refused, failed-refused
@@ -245,17 +247,17 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 		least = 1 // one that is left out is no rounding
 	}
 	if w.missing >= least {
-		out.Limit, out.Why = judgeShare(out, w, p, p.Seconds()*(1-out.Share))
+		out.Limit, out.Why = judgeShare(out, w, p, p.Seconds(), p.Seconds()*(1-out.Share))
 	}
 	return append(all, out)
 }
 
-// judgeShare says what kept a share from its least, late by so many seconds; nothing, where it is not under it or not judged.
-func judgeShare(out result.Delivery, w work, p result.Phase, late float64) (limit, why string) {
+// judgeShare says what kept a share from its least, as limit does; nothing, where it is not under it or not judged.
+func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
 	}
-	return w.limit(p, late)
+	return w.limit(p, during, late)
 }
 
 // watches compares the watches whose opening was due by the end of a phase with those that are open. Runs of old did not record it.
@@ -288,7 +290,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 			Share: min(float64(a.Done)/took/a.Rate, 1), Least: least,
 		}
 		if late := w.missing / a.Rate; w.missing >= leastMissing && late >= leastLate {
-			out.Limit, out.Why = judgeShare(out, w, p, late)
+			out.Limit, out.Why = judgeShare(out, w, p, took, late)
 		}
 		all = append(all, out)
 	}

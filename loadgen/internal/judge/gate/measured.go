@@ -109,7 +109,7 @@ func measured() map[string]func(evidence) finding {
 
 // achieved is the share of the answers that a phase owes which came in it. own arrivals are left out: the generator's delay was theirs.
 func achieved(r result.Requests, own int64) share {
-	of := max(owed(r)-own, 0)
+	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
 }
 

@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
+	"github.com/stormglass/stormglass/loadgen/internal/rundir"
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// deliveryTable compares what loads and actions did in each phase with what they were asked.
+func deliveryTable(phases []result.Phase) tableView {
+	t := tableView{
+		Caption: "Asked and done",
+		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limit"),
+		Note:    "Asked are arrivals whose answers were due by the end of the phase, watches, or rounds of an action. Below the least share the run does not pass, as the limit says: it fails where the cluster was the limit, and could not be judged where the generator or what was asked for was.",
+	}
+	for _, p := range phases {
+		for _, d := range p.Deliveries {
+			least := chart.Format(scenario.Ratio, d.Least)
+			if d.Least == 0 {
+				least = "not judged"
+			}
+			limit := d.Why
+			if d.Limit != "" {
+				limit = d.Limit + ": " + d.Why
+			}
+			asked, done := deliveryTexts(d)
+			t.add(chart.Clean(p.Name), chart.Clean(d.Name), chart.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), least, chart.Clean(limit))
+		}
+	}
+	return t
+}
+
+// deliveryTexts writes what was asked and done: rates where there is one.
+func deliveryTexts(d result.Delivery) (asked, done string) {
+	if d.AskedRate > 0 {
+		return chart.Format(scenario.PerSec, d.AskedRate), chart.Format(scenario.PerSec, d.DoneRate)
+	}
+	return chart.Count(d.Asked), chart.Count(d.Done)
+}
+
+// mostDelivered is how many rows the terminal has room for. Of more, those that did as they were asked are counted.
+const mostDelivered = 8
+
+// delivered writes a line for each load and action of a phase.
+func (t *terminal) delivered(r result.Result) {
+	type row struct {
+		phase string
+		result.Delivery
+	}
+	var all []row
+	for _, p := range r.Measurements.Phases {
+		for _, d := range p.Deliveries {
+			all = append(all, row{p.Name, d})
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	shown := all
+	if len(all) > mostDelivered {
+		shown = slices.DeleteFunc(slices.Clone(all), func(r row) bool { return r.Share >= scenario.DefaultMinAchieved && r.Limit == "" })
+	}
+	tab := &table{align: "flrrrl"}
+	tab.add(styled("head", "ASKED AND DONE", "what", "asked", "done", "share", "limit")...)
+	for _, d := range shown {
+		asked, done := deliveryTexts(d.Delivery)
+		cells := plain(chart.Clean(d.phase+" "+d.Name), chart.Clean(d.What), asked, done, chart.Format(scenario.Ratio, d.Share), chart.Clean(d.Limit))
+		cells[5].style = map[string]string{"": "", result.LimitCluster: "fail"}[d.Limit]
+		if d.Limit != "" && d.Limit != result.LimitCluster {
+			cells[5].style = "nodata"
+		}
+		tab.add(cells...)
+	}
+	if len(shown) > 0 {
+		t.section(tab)
+	} else {
+		t.line("")
+	}
+	if more := len(all) - len(shown); more > 0 {
+		t.line(fmt.Sprintf("  %s loads and actions did as they were asked, phase by phase: see the report", chart.Count(more)))
+	}
+}
+
+// undelivered counts the loads and actions that kept the run from passing.
+func undelivered(phases []result.Phase) (n int) {
+	for _, p := range phases {
+		for _, d := range p.Deliveries {
+			n += btoi(d.Limit != "")
+		}
+	}
+	return n
+}
+
+// backlogOf counts the requests that a phase left unanswered.
+func backlogOf(p result.Phase) (n int64) {
+	for _, r := range rundir.Requests(p) {
+		n += r.Backlog
+	}
+	return n
+}
