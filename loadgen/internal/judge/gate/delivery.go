@@ -143,7 +143,7 @@ func (w work) rest() (text string) {
 		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
 	}
 	if w.backlog > 0 {
-		text += fmt.Sprintf("; %.0f requests were sent and not answered by the end of the phase", w.backlog)
+		text += fmt.Sprintf("; %.0f answers were overdue at the end of the phase", w.backlog)
 	}
 	return text
 }
