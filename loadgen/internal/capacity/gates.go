@@ -49,6 +49,9 @@ func addGates(s *scenario.Scenario) {
 	}
 	var achieved, steady []scenario.Gate
 	for _, l := range loads { // each alone: a small one would not show in the sum of all
+		if l.MinAchieved == nil && s.MinAchieved == nil {
+			l.MinAchieved = bound("0%") // these gates say where it is judged
+		}
 		of, over := "", held
 		if len(loads) > 1 {
 			of = "-" + l.Name

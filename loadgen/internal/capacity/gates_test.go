@@ -33,6 +33,26 @@ gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: 
 	}
 }
 
+// What a trial's load achieves is judged by the trial's own gates, in the phases that are held, and not by the default of all phases.
+func TestTrialsAreJudgedByTheirOwnGates(t *testing.T) {
+	for text, want := range map[string]float64{"": 0, "minAchieved: 97%\n": 0.97} {
+		s, err := scenario.Parse("own.yaml", []byte(`apiVersion: stormglass/v1alpha1
+kind: Scenario
+name: own
+phases: [{name: settle, for: 5s}, {name: hold, for: 20s}]
+background: [{name: reads, kind: requests, verb: get, rate: 50/s}]
+gates: [{name: latency, objective: request-latency, max: 1s, over: [hold]}]
+`+text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addGates(s)
+		if least, _ := s.LeastAchieved(s.Background[0].MinAchieved); least != want {
+			t.Errorf("%q: the load must achieve %v, want %v", text, least, want)
+		}
+	}
+}
+
 // TestGrowth: at 10 requests a second that take a second each, and scrapes every 5 s, chance rarely makes requests seem to pile up
 // within 20 s; what does pile up shows.
 func TestGrowth(t *testing.T) {
