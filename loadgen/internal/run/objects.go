@@ -118,7 +118,10 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 			continue
 		}
 		all.Go(func() {
-			if err := ps.repeat(later, p, i, start); err != nil && later.Err() == nil {
+			a, path := &p.Actions[i], actionPath(p, i)
+			within, work := ps.ask(later, p, i)
+			err := repeat(within, *a, start, work, func(ctx context.Context) error { return ps.actOnObjects(ctx, p.Name, path, a) })
+			if err != nil && later.Err() == nil {
 				fail(exitcode.Environmentf("phase %s: %w", p.Name, err))
 			}
 		})
@@ -129,22 +132,18 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat does an action at its times until ctx ends. A time that passes while it is at work is left out.
-func (ps *phases) repeat(ctx context.Context, p *scenario.Phase, i int, start time.Time) error {
-	a := &p.Actions[i]
-	ctx, work := ps.ask(ctx, p, i)
+// repeat does an action at its times until ctx ends, and counts them. A time that passes while it is at work is left out.
+func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++
-		if a.Every > 0 {
-			work.RoundsDue++
-		}
-		err := ps.actOnObjects(ctx, p.Name, actionPath(p, i), a)
+		err := do(ctx)
 		if a.Every == 0 {
 			return err
 		}
+		work.RoundsDue++
 		now := time.Now()
 		if ctx.Err() != nil {
-			now = now.Add(-lastRound) // what was due just then was not awaited
+			now = now.Add(-lastRound)
 		}
 		for due = due.Add(a.Every.D()); !due.After(now); due = due.Add(a.Every.D()) {
 			work.RoundsDue++

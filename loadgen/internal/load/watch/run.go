@@ -18,10 +18,14 @@ import (
 // watches, and connections are closed.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
+	w.mu.Lock()
+	w.running.start = load.StartOf(ctx)
+	w.mu.Unlock()
 	if w.load.Start != "watchList" {
 		rv, err := w.firstList(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
+				w.end()
 				return nil
 			}
 			return err
@@ -50,11 +54,7 @@ func (w *Watches) Run(ctx context.Context) error {
 	for _, l := range *w.ledgers.Load() {
 		l.closed.Store(true)
 	}
-	w.mu.Lock()
-	w.gather()
-	w.endPhase()
-	w.running.end = time.Now()
-	w.mu.Unlock()
+	w.end()
 	w.closing.Store(true)
 	for i := range w.watchers {
 		if t := w.watchers[i].timer.Load(); t != nil {
@@ -67,12 +67,18 @@ func (w *Watches) Run(ctx context.Context) error {
 	return nil
 }
 
+// end keeps how many watches are open at the end of the load.
+func (w *Watches) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gather()
+	w.endPhase()
+	w.running.end = time.Now()
+}
+
 // begin hands the watches to the openers, each at its intended time.
 func (w *Watches) begin(ctx context.Context) {
 	start := load.StartOf(ctx)
-	w.mu.Lock()
-	w.running.start = start
-	w.mu.Unlock()
 	for i := range w.watchers {
 		at := w.pacer.At(int64(w.share.Number(i)))
 		if at == arrival.Never {
@@ -87,7 +93,6 @@ func (w *Watches) begin(ctx context.Context) {
 		if w.load.Start == "watchList" {
 			v.machine.State, v.machine.Next = w.state(), w.state()
 		}
-		w.due.Add(1)
 		w.queue <- v
 	}
 }
