@@ -114,9 +114,9 @@ func headline(r result.Result) string {
 	}
 	switch n := undelivered(r.Measurements.Phases); {
 	case n == 1:
-		parts = append(parts, "a load or action did less than it was asked")
+		parts = append(parts, "1 rate not achieved")
 	case n > 1:
-		parts = append(parts, fmt.Sprintf("%d loads or actions did less than they were asked", n))
+		parts = append(parts, fmt.Sprintf("%d rates not achieved", n))
 	}
 	if r.Run.Interrupted {
 		parts = append(parts, "interrupted")
