@@ -8,7 +8,7 @@ type Action struct {
 	RoundsDue int64 `json:"roundsDue,omitempty"`
 	// Rounds: times that it was begun. A time that passes while it is at work is left out
 	Rounds int64 `json:"rounds"`
-	// Rate: that was asked for, of its requests; absent: none
+	// Rate: requests a second that the scenario asks for; absent: none
 	Rate float64 `json:"ratePerSecond,omitempty"`
 	// Requests: of the rounds that were begun, due by the end of the phase
 	Requests   int64   `json:"requests"`
@@ -41,6 +41,6 @@ type Delivery struct {
 // What may keep a load or an action from doing what it is asked.
 const (
 	LimitGenerator = "generator" // its own delay: the run could not be judged
-	LimitAsked     = "asked"     // answers were fast: the concurrency that was asked for does not give the rate
+	LimitAsked     = "asked"     // answers were fast: the scenario's concurrency does not give its rate
 	LimitCluster   = "cluster"   // answers were slow, or failed: the run fails
 )

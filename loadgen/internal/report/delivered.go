@@ -15,7 +15,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
 		Head:    heads("Phase", "Load or action", "What", ">Asked", ">Done", ">Share", ">At least", "Limit"),
-		Note:    "Asked are arrivals whose answers were due by the end of the phase, watches, or rounds of an action. Below the least share the run does not pass, as the limit says: it fails where the cluster was the limit, and could not be judged where the generator or what was asked for was.",
+		Note:    "Asked are arrivals whose answers were due by the end of the phase, watches, or rounds of an action. Below the least share the run does not pass, as the limit says: it fails where the cluster was the limit, and could not be judged where the generator or the asked rate was.",
 	}
 	for _, p := range phases {
 		for _, d := range p.Deliveries {

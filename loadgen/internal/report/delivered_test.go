@@ -40,7 +40,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 		t.Errorf("the table of the page: %s", rows)
 	}
 	if rows := fmt.Sprint(tables["Requests"].Rows); !strings.Contains(rows, "20/s 2.4/s 26 174 7") {
-		t.Errorf("the backlog is not beside the unsent: %s", rows)
+		t.Errorf("the backlog is not next to the unsent: %s", rows)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 	}
 }
 
-// Watches whose first list is never answered were due all the same: they never opened, in the phase of the load alone.
+// Watches whose first list is never answered were due: they never opened, in the phase of the load alone.
 func TestWatchesThatNeverOpenedWereDue(t *testing.T) {
 	s := parse(t, `
 phases:

@@ -101,8 +101,8 @@ func slowSeconds(l result.Latency) float64 {
 // isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit says what kept work from being done: the rule of docs/reference/objectives.md. It was under way for so many seconds of the
-// phase, which late of them were too many.
+// limit says what kept work from being done: the rule of docs/reference/objectives.md. It was under way for `during` seconds of
+// the phase; `late` of them are too many.
 func (w work) limit(p result.Phase, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
@@ -164,7 +164,7 @@ func (w work) worst() string {
 
 func succeeded(outcome string) bool { return len(outcome) == 3 && outcome[0] == '2' }
 
-// replays reports whether a load is a replay: answers that refuse a request may be those of its trace.
+// replays reports whether a load is a replay: its trace may have the same refusals.
 func (d delivering) replays(load string) bool {
 	return slices.ContainsFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 }
@@ -179,8 +179,8 @@ func answeredAsTraced(outcomes map[string]int64) (n int64) {
 	return n
 }
 
-// owed is how many answers were due to come in the phase: of requests that it leaves unanswered, those of the last median service time, from
-// least to slowAnswer seconds, are not yet.
+// owed is how many answers were due to come in the phase: answers to arrivals of the last median service time, from least to
+// slowAnswer seconds, are not due yet.
 func owed(r result.Requests, least float64) int64 {
 	young := int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 	return max(r.Offered-min(r.Backlog, young), 0)
@@ -235,7 +235,7 @@ func (d delivering) inFlight(name string) string {
 	return "maxInFlight"
 }
 
-// appendJudged judges what was asked and done in a phase. What nobody asked for is left out.
+// appendJudged judges what was asked and done in a phase. Loads and actions without anything due are left out.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -363,6 +363,6 @@ func shortfall(phase string, d result.Delivery) string {
 	if d.AskedRate > 0 {
 		did = fmt.Sprintf("%s of the %s asked for", show(scenario.PerSec, d.DoneRate), show(scenario.PerSec, d.AskedRate))
 	}
-	limits := map[string]string{result.LimitGenerator: "the generator", result.LimitAsked: "what was asked for", result.LimitCluster: "the cluster"}
+	limits := map[string]string{result.LimitGenerator: "the generator", result.LimitAsked: "the asked rate", result.LimitCluster: "the cluster"}
 	return fmt.Sprintf("%s: %s (%s): %s was the limit: %s", what, did, show(scenario.Ratio, d.Share), limits[d.Limit], d.Why)
 }

@@ -31,7 +31,7 @@ gates:
   - {name: length, objective: phase-duration, max: 2m}
 `
 
-// steady are requests of a load at 20/s for 20 s, of which the given were unsent, failed and left in the backlog; p50 is in seconds.
+// steady are requests of a load at 20/s for 20 s. Some were unsent, some failed, some are the backlog; p50 is in seconds.
 func steady(load string, unsent, failed, backlog int64, p50 float64) result.Requests {
 	const offered, due = 400, 20
 	sent := offered - unsent
@@ -81,7 +81,7 @@ func judgedAs(t *testing.T, text string, m result.Measurements) result.Result {
 }
 
 // Loads and actions that did less than they were asked do not pass, without a gate on them: they fail where the cluster was the limit, and
-// could not be judged where the generator or what was asked for was.
+// could not be judged where the generator or the asked rate was.
 func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 	requests := func(r result.Requests) func(*result.Phase) {
 		return func(p *result.Phase) { p.Requests = []result.Requests{r} }
@@ -119,10 +119,10 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"paused by the user": {func(p *result.Phase) {
 			p.Requests, p.PausedSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 5
 		}, 3, "length: no data: load was paused"},
-		"a load with a share of its own":       {requests(steady("lax", 300, 0, 0, 2)), 0, ""},
+		"a load with its own share":            {requests(steady("lax", 300, 0, 0, 2)), 0, ""},
 		"a load under its own share":           {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
 		"rounds and requests in time":          {actions(patching(10, 10.05, 0.005)), 0, ""},
-		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%): what was asked for was the limit"},
+		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%): the asked rate was the limit"},
 		"requests slower than the rate":        {actions(patching(10, 19, 0.3)), 3, "31.2/s of the 50/s asked for"},
 		"requests that the cluster slows down": {actions(patching(3, 20, 2)), 1, "3 of the 10 rounds asked for (30%): the cluster was the limit: requests took 2 s (p50)"},
 		"not judged":                           {actions(result.Action{Index: 1, Name: "delete configmaps", Rate: 50, Rounds: 1, Requests: 500, Done: 100, DueSeconds: 10, Seconds: 20, Service: lat(100, 2, 2, 2)}), 0, ""},
@@ -162,7 +162,7 @@ func TestAchievedCountsAnswersInThePhase(t *testing.T) {
 	}
 }
 
-// A replay's answers of 404 and 409 may be those of its trace; 429 and 5xx are not.
+// A replay's trace may have answers of 404 and 409; 429 and 5xx count as not delivered.
 func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 	m := askedPhase(func(p *result.Phase) { p.Requests = []result.Requests{steady("made", 0, 100, 0, 0.002)} })
 	m.Replays = []result.Replay{{Load: "made"}}
