@@ -101,17 +101,18 @@ func slowSeconds(l result.Latency) float64 {
 // isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit says what kept work from being done: the rule of docs/reference/objectives.md. It was under way for `during` seconds of
-// the phase; `late` of them are too many.
-func (w work) limit(p result.Phase, during, late float64) (limit, why string) {
+// limit says what kept work from its least share: the rule of docs/reference/objectives.md. It was under way for `during` seconds of the
+// phase; `late` of them are too many. The generator was the limit where the share would be reached without its own delay.
+func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
+	asked := w.missing * during / late
 	switch {
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
-	case w.late >= half && w.late > 0:
+	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
 		return result.LimitGenerator, fmt.Sprintf("%.0f arrivals were late by its own delay", w.late)
-	case 2*stalled >= late && stalled > 0:
+	case stalled > 0 && late-stalled <= (1-least)*during:
 		return result.LimitGenerator, fmt.Sprintf("it stood still for %s", show(scenario.Seconds, p.StalledSeconds))
 	case w.isSlow():
 		why = w.took()
@@ -257,7 +258,7 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
 	}
-	return w.limit(p, during, late)
+	return w.limit(p, out.Least, during, late)
 }
 
 // watches compares the watches whose opening was due by the end of a phase with those that are open. Runs of old did not record it.

@@ -107,12 +107,15 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue at the end of the phase"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
-			r.UnsentLate = 150
+			r.UnsentLate = 185
 			p.Requests = []result.Requests{r}
-		}, 3, "the generator was the limit: 150 arrivals were late by its own delay"},
+		}, 3, "the generator was the limit: 185 arrivals were late by its own delay"},
 		"it stood still": {func(p *result.Phase) {
 			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 0.002)}, 4
 		}, 3, "the generator was the limit: it stood still for 4 s"},
+		"it stood still for too short a time": {func(p *result.Phase) {
+			p.Requests, p.StalledSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 3
+		}, 1, "the cluster was the limit"},
 		"saturated": {func(p *result.Phase) {
 			p.Requests, p.Saturated = []result.Requests{steady("made", 100, 0, 0, 2)}, []string{"late"}
 		}, 3, "the generator was the limit: it was saturated"},
