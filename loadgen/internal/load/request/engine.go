@@ -57,7 +57,7 @@ type engine struct {
 	inFlight atomic.Int64  // counted up by the dispatcher only: the bound is exact
 	ended    atomic.Bool   // no further arrivals
 	dry      atomic.Bool   // the schedule has no further arrivals
-	last     atomic.Int64  // nanoseconds since start when the load was ended; 0: it goes on
+	last     atomic.Int64  // nanoseconds since start when the load was ended; 0: it runs
 	over     chan struct{} // closed when it is dry and nothing is in flight
 	closing  sync.Once     // of over
 	woken    chan struct{}

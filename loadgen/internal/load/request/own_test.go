@@ -118,7 +118,7 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 	}
 }
 
-// A schedule that is over was due for as many gaps as it has arrivals, not until the last answer: the offered rate is that of the scenario.
+// A schedule that is over was due for as many gaps as it has arrivals, not until the last answer: the offered rate is the one that the scenario asks for.
 func TestRateOfAScheduleThatIsOver(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)

@@ -1,0 +1,117 @@
+package gate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// work holds what was seen of a load's requests, or of an action's.
+type work struct {
+	missing, errors, backlog, unsent, late float64
+	// seconds that requests took in all, and at least those of requests slower than slowAnswer.
+	all, slow float64
+	p50       float64
+	outcomes  map[string]int64
+	full      string // what bounds how many requests are under way; "": nothing
+	queues    bool   // what finds it full waits, and is not unsent
+}
+
+// add adds a distribution of service times; the p50 is the largest.
+func (w *work) add(l result.Latency) {
+	w.all += l.Mean * float64(l.Count)
+	w.slow += slowSeconds(l)
+	w.p50 = max(w.p50, l.P50)
+}
+
+// slowSeconds are the seconds that requests slower than slowAnswer took at least, as far as the quantiles tell.
+func slowSeconds(l result.Latency) float64 {
+	n := float64(l.Count)
+	at := [...]struct{ q, v float64 }{{0.5, l.P50}, {0.9, l.P90}, {0.95, l.P95}, {0.99, l.P99}, {0.999, l.P999}, {1, l.Max}}
+	sum := 0.0
+	for i, x := range at {
+		next := 1.0
+		if i+1 < len(at) {
+			next = at[i+1].q
+		}
+		switch {
+		case x.v <= slowAnswer || n == 0:
+		case x.q == 1:
+			sum += x.v // one request
+		default:
+			sum += max((next-x.q)*n-1, 0) * x.v
+		}
+	}
+	return sum
+}
+
+// isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
+func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
+
+// limit says what kept work from its least share: the rule of docs/reference/objectives.md. It was under way for `during` seconds of the
+// phase; `late` of them are too many. The generator was the limit where the share would be reached without its own delay.
+func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
+	half := w.missing / 2
+	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
+	asked := w.missing * during / late
+	switch {
+	case len(p.Saturated) > 0:
+		return result.LimitGenerator, "it was saturated"
+	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
+		return result.LimitGenerator, fmt.Sprintf("%.0f arrivals were late by its own delay", w.late)
+	case stalled > 0 && late-stalled <= (1-least)*during:
+		return result.LimitGenerator, fmt.Sprintf("it stood still for %s", show(scenario.Seconds, p.StalledSeconds))
+	case w.isSlow():
+		why = w.took()
+		if w.full != "" && (w.unsent > 0 || w.queues) {
+			why += ", so " + w.full + " was full"
+		}
+		return result.LimitCluster, why + w.rest()
+	case w.errors+w.backlog >= half && w.errors+w.backlog > 0:
+		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
+	case w.full != "":
+		return result.LimitAsked, fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest())
+	}
+	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
+}
+
+func (w work) took() string {
+	if w.p50 <= slowAnswer && w.isSlow() {
+		return fmt.Sprintf("most of the time went into requests slower than %s (p50 %s)", show(scenario.Seconds, slowAnswer), show(scenario.Seconds, w.p50))
+	}
+	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
+}
+
+// rest tells of what was not sent, failed or was not answered.
+func (w work) rest() (text string) {
+	if w.unsent > 0 {
+		text += fmt.Sprintf("; %.0f arrivals unsent", w.unsent)
+	}
+	if w.errors > 0 {
+		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
+	}
+	if w.backlog > 0 {
+		text += fmt.Sprintf("; %.0f answers were overdue at the end of the phase", w.backlog)
+	}
+	return text
+}
+
+// worst is the outcome of most failed requests.
+func (w work) worst() string {
+	most, of := int64(0), ""
+	for _, code := range slices.Sorted(maps.Keys(w.outcomes)) {
+		if n := w.outcomes[code]; n > most && !succeeded(code) {
+			most, of = n, code
+		}
+	}
+	if of == "" {
+		return ""
+	}
+	return fmt.Sprintf(", most with %s (%d)", of, most)
+}
+
+func succeeded(outcome string) bool { return len(outcome) == 3 && outcome[0] == '2' }
