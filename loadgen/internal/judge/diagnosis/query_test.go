@@ -81,6 +81,23 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
+// Of a starved machine a few ended watches tell nothing of their clients; many do.
+func TestWatchersBehind(t *testing.T) {
+	s := known.signal("watchers-behind")
+	for wait, want := range map[string]string{"0.1": "  {resource=\"few\"} 4\n  {resource=\"many\"} 20\n", "5": "  {resource=\"many\"} 20\n"} {
+		evaluate(t, `
+load 5s
+  up{job="kube-apiserver", instance="a"} 1x40
+  apiserver_terminated_watchers_total{job="kube-apiserver", instance="a", resource="few"} 3x19 7x20
+  apiserver_terminated_watchers_total{job="kube-apiserver", instance="a", resource="many"} 3x19 23x20
+  stormglass_process_run_delay_seconds_total{job="loadgen", component_instance="loadgen"} 0+`+wait+`x40
+  stormglass_process_timeslices_total{job="loadgen", component_instance="loadgen"} 0+1000x40
+
+eval instant at 100s round(`+s.query(window)+`)
+`+want)
+	}
+}
+
 // A connection is refused where no server answers: an answer with an error status is another thing, and of a scraper that
 // does not tell why a fast failure counts.
 func TestRefusedIsNoErrorStatus(t *testing.T) {
