@@ -33,7 +33,7 @@ type Delivery struct {
 	Share     float64 `json:"share"` // of what was asked, at most 1
 	// Least: the share below which the run does not pass; 0: it is not judged
 	Least float64 `json:"least"`
-	// Limit: why less was done: "generator", "asked" or "cluster"; empty: it was done, or is not judged
+	// Limit: why less was done: "generator", "asked", "cluster" or "machine"; empty: it was done, or is not judged
 	Limit string `json:"limit,omitempty"`
 	Why   string `json:"why,omitempty"` // the limit in words
 }
@@ -43,4 +43,5 @@ const (
 	LimitGenerator = "generator" // its own delay: the run could not be judged
 	LimitAsked     = "asked"     // answers were fast: the scenario's concurrency does not give its rate
 	LimitCluster   = "cluster"   // answers were slow, or failed: the run fails
+	LimitMachine   = "machine"   // answers were slow while other programs kept the machine busy: the run could not be judged
 )

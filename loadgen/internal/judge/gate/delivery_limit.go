@@ -70,13 +70,31 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 		if w.full != "" && (w.unsent > 0 || w.queues) {
 			why += ", so " + w.full + " was full"
 		}
-		return result.LimitCluster, why + w.rest()
-	case w.errors+w.backlog >= half && w.errors+w.backlog > 0:
+		return slowedBy(p), why + w.rest() + slowedOn(p)
+	case w.errors >= half && w.errors > 0:
 		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
+	case w.errors+w.backlog >= half && w.errors+w.backlog > 0:
+		return slowedBy(p), strings.TrimPrefix(w.rest()+slowedOn(p), "; ")
 	case w.full != "":
 		return result.LimitAsked, fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest())
 	}
 	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
+}
+
+// slowedBy is the limit where answers were slow in a phase: the cluster, unless other programs kept its machine busy.
+func slowedBy(p result.Phase) string {
+	if busyIn(p) != "" {
+		return result.LimitMachine
+	}
+	return result.LimitCluster
+}
+
+// slowedOn says that a phase was measured on a busy machine; empty: it was not.
+func slowedOn(p result.Phase) string {
+	if busy := busyIn(p); busy != "" {
+		return "; " + onBusyMachine + busy
+	}
+	return ""
 }
 
 func (w work) took() string {

@@ -97,11 +97,17 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		exit   int
 		reason string
 	}{
-		"as asked":                    {requests(steady("made", 0, 0, 0, 0.005)), 0, ""},
-		"one unsent":                  {requests(steady("made", 1, 0, 0, 0.005)), 0, ""},
-		"4% unsent":                   {requests(steady("made", 16, 0, 0, 0.005)), 0, ""},
-		"slow, and all in time":       {requests(steady("made", 0, 0, 20, 1)), 0, ""},
-		"slow answers fill it":        {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%): the cluster was the limit: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent"},
+		"as asked":              {requests(steady("made", 0, 0, 0, 0.005)), 0, ""},
+		"one unsent":            {requests(steady("made", 1, 0, 0, 0.005)), 0, ""},
+		"4% unsent":             {requests(steady("made", 16, 0, 0, 0.005)), 0, ""},
+		"slow, and all in time": {requests(steady("made", 0, 0, 20, 1)), 0, ""},
+		"slow answers fill it":  {requests(steady("made", 350, 0, 5, 2)), 1, "load made in churn: 2.25/s of the 20/s asked for (11.4%): the cluster was the limit: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent"},
+		"slow answers on a busy machine": {func(p *result.Phase) {
+			p.Requests, p.Machine = []result.Requests{steady("made", 350, 0, 5, 2)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
+		}, 3, "the machine was the limit: requests took 2 s (p50), so maxInFlight 5 was full; 350 arrivals unsent; measured on a busy machine: other programs used 1.5 of 2 processors in churn"},
+		"refused on a busy machine": {func(p *result.Phase) {
+			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
+		}, 1, "the cluster was the limit: 100 requests failed"},
 		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too little for the rate; 200 arrivals unsent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429 (100)"},
 		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue at the end of the phase"},
