@@ -243,14 +243,22 @@ func firstOf(all []series, t result.Span) time.Time {
 }
 
 // lacked returns the signals that were not recorded in the diagnosed time, or not in the calm time with which they are compared.
+// Without a generator, as of a user's Prometheus, its signals are not lacked.
 func lacked(known catalogue, all []series, o Options) (names []string) {
+	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
-		if !s.Part && !isComparable(all, &s, o) && (s.Source == "" || !recorded(all, s.Source, o.Under)) {
+		if s.Part || !generates && strings.Contains(s.Expr, "stormglass_") {
+			continue
+		}
+		if !isComparable(all, &s, o) && (s.Source == "" || !recorded(all, s.Source, o.Under)) {
 			names = append(names, s.Name)
 		}
 	}
 	return names
 }
+
+// generator is the component that loadgen is.
+const generator = "loadgen"
 
 // isComparable reports whether a signal has data of a component in the diagnosed time, and in the calm time if it is compared with that.
 func isComparable(all []series, s *signal, o Options) bool {

@@ -473,6 +473,16 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 	}
 }
 
+// A cluster without a generator does not lack the generator's signals; a run does.
+func TestSignalsOfTheGeneratorAreLackedByRuns(t *testing.T) {
+	for name, p := range map[string]plane{"a Prometheus": {answers}, "a run": {answers, {"cpu", "loadgen", 0.05, 0, 0, 0}}} {
+		d, err := Diagnose(t.Context(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
+		if err != nil || slices.Contains(d.Lacked, "clients-slow") != (name == "a run") || !slices.Contains(d.Lacked, "wal-fsync") {
+			t.Errorf("%s lacks %v: %v", name, d.Lacked, err)
+		}
+	}
+}
+
 // What waiting for a processor explains is no evidence, whether the machine was as busy in the calm time or not.
 func TestStarvationIsSubtracted(t *testing.T) {
 	for wait, want := range map[float64]string{0.0003: "slow-wal-fsync of etcd-1", 0.002: ""} {
