@@ -1,0 +1,100 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stormglass/stormglass/loadgen/result"
+)
+
+// unexplained returns the symptoms that no cause explains, and adds each explained gate to its causes. A limit explains only
+// what no other cause does.
+func (r reasoning) unexplained(causes []firing) []result.Evidence {
+	left := []result.Evidence{}
+	for _, e := range r.all {
+		if e.signal.Symptom && !r.explain(e, causes, false) && !r.explain(e, causes, true) {
+			left = append(left, e.evidence())
+		}
+	}
+	return left
+}
+
+// explain adds a symptom to the causes from which it follows, those that are limits or those that are not, and reports
+// whether there are any.
+func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
+	for i := range causes {
+		f := &causes[i]
+		switch {
+		case f.mechanism.Load != limits:
+		case slices.Contains(f.evidence, e):
+			explained = true
+		case r.follows([]episode{e}, *f), e.isOf(f.mechanism.Symptoms) && r.inTime(e, *f):
+			explained, f.harms = true, f.harms || !e.signal.Inner
+			f.explain(e.signal.What, []string{e.component})
+		}
+	}
+	return explained
+}
+
+// unexplainedGates returns the failed gates that no cause explains, and adds each explained gate to its causes.
+func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
+	for _, g := range r.o.Failed {
+		if !r.explainGate(g, causes, false) && !r.explainGate(g, causes, true) {
+			e := result.Evidence{Signal: "gate", What: fmt.Sprintf("gate %s failed: %s", g.Name, g.Detail), Unit: unitEvent, Under: 1, Began: r.o.Under.From}
+			if len(g.Broken) > 0 {
+				e.Began = g.Broken[0].From
+			}
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// explainGate adds a failed gate to the causes, those that are limits or those that are not, during which it broke its bound.
+func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
+	broken := g.Broken
+	if len(broken) == 0 {
+		broken = []result.Span{{From: r.o.Calm.From, To: r.o.Under.To}}
+	}
+	for i := range causes {
+		f := &causes[i]
+		if f.mechanism.Load != limits || f.mechanism.Slows && !g.Slow {
+			continue
+		}
+		until := f.last.Add(max(f.mechanism.Lag, aftermath) + r.near())
+		if slices.ContainsFunc(broken, func(s result.Span) bool { return !f.began.After(s.To) && !until.Before(s.From) }) {
+			explained, f.harms = true, true
+			f.explain("failed gate", []string{g.Name})
+		}
+	}
+	return explained
+}
+
+// disturbedCalm says what a calm time that the user named was disturbed by, by objectives.
+func (r reasoning) disturbedCalm() (doubts []string) {
+	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
+		return nil // its disturbances are diagnosed, or it is too short
+	}
+	calm, signs := r.o, r.catalogue.signs()
+	calm.Under = calm.Calm
+	for _, e := range episodesOf(r.recorded, calm, 1) {
+		said := fmt.Sprintf("the calm time was not calm: %s of %s", e.text(), e.component)
+		bounded := e.signal.Level || e.signal.Limit != nil && e.under >= *e.signal.Limit
+		if bounded && (e.signal.Symptom || signs[e.signal]) && !slices.Contains(doubts, said) {
+			doubts = append(doubts, said)
+		}
+	}
+	return doubts
+}
+
+// standing returns the signs of a cause, by a fixed bound, that are no deviation as the calm time has them too.
+func (r reasoning) standing() (all []result.Evidence) {
+	signs := r.catalogue.signs()
+	for _, one := range r.recorded {
+		s, calm, under := one.signal, baselineOf(one.points, r.o.Calm), baselineOf(one.points, r.o.Under)
+		if signs[s] && s.Over != nil && !s.Level && calm.known && calm.median >= *s.Over && under.known && under.median >= *s.Over {
+			all = append(all, episode{signal: s, component: one.component, calm: &calm.median, under: under.median, began: r.o.Calm.From, strength: s.strength(under.median, calm)}.evidence())
+		}
+	}
+	return all
+}
