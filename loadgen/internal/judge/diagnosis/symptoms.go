@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// unexplained returns the symptoms that no cause explains, and adds each explained gate to its causes. A limit explains only
+// unexplained returns the symptoms that no cause explains, and adds each explained one to its causes. A limit explains only
 // what no other cause does.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
