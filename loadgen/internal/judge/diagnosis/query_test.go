@@ -81,6 +81,20 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
+// Requests for an API that is not there are counted by authentication alone.
+func TestUnservedRequests(t *testing.T) {
+	evaluate(t, `
+load 5s
+  up{job="kube-apiserver", instance="a"} 1x60
+  authentication_attempts{job="kube-apiserver", instance="a", result="success"} 0+100x20 2100+600x20
+  apiserver_request_total{job="kube-apiserver", instance="a", code="200"} 0+50x60
+  authorization_attempts_total{job="kube-apiserver", instance="a", result="denied"} 0+50x60
+
+eval range from 100s to 195s step 95s round(`+known.signal("unserved").query(window)+`)
+  {job="kube-apiserver"} 0 100
+`)
+}
+
 // Of a starved machine a few ended watches tell nothing of their clients; many do.
 func TestWatchersBehind(t *testing.T) {
 	s := known.signal("watchers-behind")
