@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,8 +238,9 @@ func TestCloseEndsConnectionsWithoutRequest(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is open")
+	// The proxy may refuse what it has read before it closes the connection; an open one would never end.
+	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
 	}
 }
 
