@@ -10,6 +10,8 @@ type Action struct {
 	Rounds int64 `json:"rounds"`
 	// Rate: requests a second that the scenario asks for; absent: none
 	Rate float64 `json:"ratePerSecond,omitempty"`
+	// AtOnce: most requests that it has under way
+	AtOnce int `json:"atOnce,omitempty"`
 	// Requests: of the rounds that were begun, due by the end of the phase
 	Requests   int64   `json:"requests"`
 	Done       int64   `json:"done"`        // of them, answered

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
+	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -59,7 +60,7 @@ type asked struct {
 // ask begins to measure action i of a phase, if it has a rate or is repeated. The context is the one to do it in.
 func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
 	a := &p.Actions[i]
-	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate)}, Meter: objects.NewMeter()}
+	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate), AtOnce: load.AtOnce}, Meter: objects.NewMeter()}
 	if a.Rate == 0 && a.Every == 0 {
 		return ctx, work
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
@@ -177,7 +176,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		}
 		// The answer to the last request of each round comes after it was due.
 		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
-		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", load.AtOnce), true, a.Rate*took-float64(a.Done)
+		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", a.AtOnce), true, a.Rate*took-float64(a.Done)
 		out := result.Delivery{
 			Name: a.Name, Path: path, What: "requests", Asked: a.Requests, Done: a.Done, AskedRate: a.Rate, DoneRate: float64(a.Done) / took,
 			Share: min(float64(a.Done)/took/a.Rate, 1), Least: least,
