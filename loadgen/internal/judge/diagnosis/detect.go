@@ -22,10 +22,10 @@ const (
 )
 
 // starvedBy is what waiting for processors adds to a latency at most, in multiples of each signal that measures it. A
-// latency that grew by less is no evidence against a component. run-queue is the wait of nine of ten goroutines: a call
-// between processes needs four of them. run-wait is the mean wait of a thread, which is short for most and long for some:
+// latency that grew by less is no evidence against a component. run-queue is the wait of nine of ten goroutines: the fastest
+// requests to etcd of an overloaded API server grew by 8 times as much. run-wait is the mean wait of a thread, which is short for most and long for some:
 // WAL fsync of an etcd without a slow disk, next to a list flood on two busy processors, grew by 12 times as much.
-var starvedBy = map[string]float64{"run-queue": 4, "run-wait": 16}
+var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 
 // episode is a time during which a signal of one component deviates.
 type episode struct {
