@@ -1,8 +1,13 @@
 package kubeletapi
 
 import (
+	"crypto/tls"
+	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 )
 
@@ -57,5 +62,47 @@ func TestOpenConnectionsOfANodeThatIsNotReached(t *testing.T) {
 	}
 	if len(all.open) != 0 {
 		t.Errorf("%d connections are kept", len(all.open))
+	}
+}
+
+// unreached is a node that is reached until it is lost.
+type unreached struct {
+	one
+	until atomic.Pointer[chan struct{}]
+}
+
+func (l *unreached) Unreachable() <-chan struct{} {
+	if until := l.until.Load(); until != nil {
+		return *until
+	}
+	return nil
+}
+
+// Close returns although a node is not reached, and TLS cannot say goodbye on its connections.
+func TestCloseWithANodeThatIsNotReached(t *testing.T) {
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	node := &unreached{}
+	s := &Server{connections: &connections{node: func(netip.AddrPort) Node { return node }, open: map[*connection]bool{}}}
+	s.http = &http.Server{TLSConfig: &tls.Config{Certificates: certified.TLS.Certificates}, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	client := certified.Client()
+	answer, err := client.Get("https://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	until := make(chan struct{})
+	node.until.Store(&until)
+	if err := s.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

@@ -92,8 +92,9 @@ func (s *Server) Reset(n Node) { s.connections.reset(func(of Node) bool { return
 
 // Close resets all connections.
 func (s *Server) Close() error {
+	s.connections.reset(func(Node) bool { return true }) // first: a connection to an unreachable node would wait to say goodbye
 	err := s.http.Close()
-	s.connections.reset(func(Node) bool { return true }) // those that were upgraded
+	s.connections.reset(func(Node) bool { return true }) // those that have come since
 	return err
 }
 

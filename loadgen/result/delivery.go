@@ -13,8 +13,12 @@ type Action struct {
 	// AtOnce: most requests that it has under way
 	AtOnce int `json:"atOnce,omitempty"`
 	// Requests: of the rounds that were begun, due by the end of the phase
-	Requests   int64   `json:"requests"`
-	Done       int64   `json:"done"`        // of them, answered
+	Requests int64 `json:"requests"`
+	Done     int64 `json:"done"` // of them, done
+	// Refused: of them, evictions that a PodDisruptionBudget refused
+	Refused int64 `json:"refused,omitempty"`
+	// Cut: the phase ended while it was at work, and it has neither a rate nor rounds
+	Cut        bool    `json:"cut,omitempty"`
 	DueSeconds float64 `json:"dueSeconds"`  // that they take at the rate
 	Seconds    float64 `json:"tookSeconds"` // that they took
 	// Service: of each request with its repetitions, and of each list of what the action selects

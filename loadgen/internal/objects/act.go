@@ -80,6 +80,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 			gone.Add(1)
 		case x.Kind == "evict" && tooMany(err):
 			refusals.Add(1)
+			meterOf(ctx).refuse()
 		default:
 			return fmt.Errorf("%s %s %s: %w", x.Kind, r.Kind, selected[i].name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/stormglass/stormglass/loadgen/result"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -74,9 +75,14 @@ func TestEvictionsOutlastAnElection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := a.Act(t.Context(), scenario.Action{Kind: "evict", Target: scenario.Selection{Resource: "pods"}})
+	meter := NewMeter()
+	done, err := a.Act(WithMeter(t.Context(), meter), scenario.Action{Kind: "evict", Target: scenario.Selection{Resource: "pods"}})
 	if want := (Done{Selected: 2, Objects: 1, Refused: 1}); err != nil || done != want {
 		t.Errorf("%+v, %v, want %+v", done, err, want)
+	}
+	var measured result.Action
+	if meter.AddTo(&measured); measured.Done != 1 || measured.Refused != 1 {
+		t.Errorf("measured %d done and %d refused, want 1 and 1", measured.Done, measured.Refused)
 	}
 	if n := asked["/api/v1/namespaces/ns/pods/held/eviction"]; n != 1 {
 		t.Errorf("the refused eviction was asked for %d times", n)

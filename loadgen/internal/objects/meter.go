@@ -17,6 +17,7 @@ type Meter struct {
 	mu        sync.Mutex
 	requests  int64 // due
 	done      int64
+	refused   int64 // of done, by a PodDisruptionBudget
 	due, took time.Duration
 	service   *latency.Histogram
 }
@@ -59,6 +60,15 @@ func (m *Meter) request(f func() error) error {
 	return err
 }
 
+// refuse counts a request, whose answer request counts, as refused by a PodDisruptionBudget.
+func (m *Meter) refuse() {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.refused++
+	}
+}
+
 // round counts n requests at a rate that have taken so long and have ended, or with ctx were cut off: those due later do not count then.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
@@ -78,6 +88,6 @@ func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.D
 func (m *Meter) AddTo(a *result.Action) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a.Requests, a.Done, a.DueSeconds, a.Seconds = m.requests, m.done, m.due.Seconds(), m.took.Seconds()
+	a.Requests, a.Done, a.Refused, a.DueSeconds, a.Seconds = m.requests, m.done-m.refused, m.refused, m.due.Seconds(), m.took.Seconds()
 	a.Service = m.service.Latency()
 }

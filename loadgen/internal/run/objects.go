@@ -57,11 +57,12 @@ type asked struct {
 	*objects.Meter
 }
 
-// ask begins to measure action i of a phase, if it has a rate or is repeated. The context is the one to do it in.
+// ask begins to measure action i of a phase, if it has a rate, is repeated, or begins later and may be cut off by the end
+// of the phase. It returns the context to do the action in.
 func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
 	a := &p.Actions[i]
 	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate), AtOnce: load.AtOnce}, Meter: objects.NewMeter()}
-	if a.Rate == 0 && a.Every == 0 {
+	if a.Rate == 0 && !a.Later() {
 		return ctx, work
 	}
 	ps.mu.Lock()
@@ -139,6 +140,7 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 		work.Rounds++
 		err := do(ctx)
 		if a.Every == 0 {
+			work.Cut = a.Rate == 0 && ctx.Err() != nil
 			return err
 		}
 		work.RoundsDue++

@@ -27,6 +27,7 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 		"the first never ends":   {time.Second, 0, time.Hour, 29500 * time.Millisecond, 30, 1},
 		"the last is cut off":    {10 * time.Second, 0, 9 * time.Second, 25 * time.Second, 3, 3},
 		"once, without a number": {0, time.Second, time.Second, 29500 * time.Millisecond, 0, 1},
+		"once, and cut off":      {0, time.Second, time.Hour, 29500 * time.Millisecond, 0, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.phase)
@@ -40,8 +41,9 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 				}
 				return ctx.Err()
 			})
-			if work.RoundsDue != c.due || work.Rounds != c.done {
-				t.Errorf("%s: %d of %d rounds, want %d of %d", name, work.Rounds, work.RoundsDue, c.done, c.due)
+			cut := strings.Contains(name, "once, and cut off")
+			if work.RoundsDue != c.due || work.Rounds != c.done || work.Cut != cut {
+				t.Errorf("%s: %d of %d rounds, cut off: %t, want %d of %d, %t", name, work.Rounds, work.RoundsDue, work.Cut, c.done, c.due, cut)
 			}
 		})
 	}

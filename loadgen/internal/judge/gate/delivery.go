@@ -171,11 +171,16 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 		w := work{}
 		w.add(a.Service)
 		all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: a.RoundsDue, Done: a.Rounds, Least: least}, w, p)
+		if a.Cut {
+			w.cut = fmt.Sprintf("the phase ended after %d of its requests", a.Done)
+			all = appendJudged(all, result.Delivery{Name: a.Name, Path: path, What: "rounds", Asked: 1, Least: least}, w, p)
+		}
 		if a.Rate == 0 || a.Requests == 0 {
 			continue
 		}
 		// The answer to the last request of each round comes after it was due.
 		took := max(a.Seconds-float64(a.Rounds)*min(a.Service.P50, slowAnswer), a.DueSeconds)
+		w.errors, w.outcomes = float64(a.Refused), map[string]int64{"429": a.Refused}
 		w.full, w.queues, w.missing = fmt.Sprintf("its concurrency of %d", a.AtOnce), true, a.Rate*took-float64(a.Done)
 		out := result.Delivery{
 			Name: a.Name, Path: path, What: "requests", Asked: a.Requests, Done: a.Done, AskedRate: a.Rate, DoneRate: float64(a.Done) / took,

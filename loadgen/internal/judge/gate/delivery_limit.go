@@ -18,6 +18,7 @@ type work struct {
 	p50       float64
 	outcomes  map[string]int64
 	full      string // what bounds how many requests are under way; "": nothing
+	cut       string // how far it came before the phase ended; "": it ended
 	queues    bool   // what finds it full waits, and is not unsent
 }
 
@@ -59,6 +60,8 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
 	asked := w.missing * during / late
 	switch {
+	case w.refused() >= half && w.refused() > 0: // the generator's delay makes no API server refuse
+		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
 	case len(p.Saturated) > 0:
 		return result.LimitGenerator, "it was saturated"
 	case w.late > 0 && w.missing-w.late <= (1-least)*asked:
@@ -75,6 +78,8 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 		return result.LimitCluster, strings.TrimPrefix(w.rest(), "; ")
 	case w.errors+w.backlog >= half && w.errors+w.backlog > 0:
 		return slowedBy(p), strings.TrimPrefix(w.rest()+slowedOn(p), "; ")
+	case w.cut != "":
+		return result.LimitAsked, w.cut
 	case w.full != "":
 		return result.LimitAsked, fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest())
 	}
@@ -118,6 +123,16 @@ func (w work) rest() (text string) {
 	return text
 }
 
+// refused is how many requests were answered with an error status.
+func (w work) refused() (n float64) {
+	for code, count := range w.outcomes {
+		if len(code) == 3 && code[0] >= '4' && code[0] <= '5' {
+			n += float64(count)
+		}
+	}
+	return min(n, w.errors)
+}
+
 // worst is the outcome of most failed requests.
 func (w work) worst() string {
 	most, of := int64(0), ""
@@ -129,7 +144,7 @@ func (w work) worst() string {
 	if of == "" {
 		return ""
 	}
-	return fmt.Sprintf(", most with %s (%d)", of, most)
+	return ", most with " + of
 }
 
 func succeeded(outcome string) bool { return len(outcome) == 3 && outcome[0] == '2' }

@@ -109,7 +109,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 			p.Requests, p.Machine = []result.Requests{steady("made", 0, 100, 0, 0.002)}, &result.Machine{Busy: "other programs used 1.5 of 2 processors"}
 		}, 1, "the cluster was the limit: 100 requests failed"},
 		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too little for the rate; 200 arrivals unsent"},
-		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429 (100)"},
+		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
 		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue at the end of the phase"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
@@ -128,9 +128,14 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		"paused by the user": {func(p *result.Phase) {
 			p.Requests, p.PausedSeconds = []result.Requests{steady("made", 100, 0, 0, 2)}, 5
 		}, 3, "length: no data: load was paused"},
-		"a load with its own share":            {requests(steady("lax", 300, 0, 0, 2)), 0, ""},
-		"a load under its own share":           {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
-		"rounds and requests in time":          {actions(patching(10, 10.05, 0.005)), 0, ""},
+		"a load with its own share":         {requests(steady("lax", 300, 0, 0, 2)), 0, ""},
+		"a load under its own share":        {requests(steady("lax", 380, 0, 0, 2)), 1, "load lax in churn: 1/s of the 20/s"},
+		"rounds and requests in time":       {actions(patching(10, 10.05, 0.005)), 0, ""},
+		"evictions that a budget refuses":   {actions(result.Action{Name: "evict pods", Rate: 20, Rounds: 1, Requests: 30, Done: 0, Refused: 30, DueSeconds: 1.5, Seconds: 1.6, Service: lat(30, 0.01, 0.01, 0.01)}), 1, "the cluster was the limit: 30 requests failed, most with 429"},
+		"an action that the phase cuts off": {actions(result.Action{Name: "create", Cut: true, Done: 1}), 3, "phases.churn.actions[0], create: 0 of the 1 rounds asked for (0%): the asked rate was the limit: the phase ended after 1 of its requests"},
+		"refused while the generator was saturated": {func(p *result.Phase) {
+			p.Requests, p.Saturated = []result.Requests{steady("made", 0, 100, 0, 0.002)}, []string{"late"}
+		}, 1, "the cluster was the limit: 100 requests failed"},
 		"a round is left out":                  {actions(patching(9, 9.2, 0.005)), 3, "phases.churn.actions[0], patch configmaps: 9 of the 10 rounds asked for (90%): the asked rate was the limit"},
 		"requests slower than the rate":        {actions(patching(10, 19, 0.3)), 3, "31.2/s of the 50/s asked for"},
 		"requests that the cluster slows down": {actions(patching(3, 20, 2)), 1, "3 of the 10 rounds asked for (30%): the cluster was the limit: requests took 2 s (p50)"},
