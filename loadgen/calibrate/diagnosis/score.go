@@ -122,9 +122,20 @@ func ofNodesStorm(p plan, e result.Event) bool {
 
 // causes are those that count: that nodes are silent is no alarm where the storm silences nodes.
 func (t trial) causes() (all []result.Cause) {
-	for _, c := range t.said.Causes {
+	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"
 		if !(silences && c.Kind == "nodes-silent") && !slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return slices.Contains(f.Also, c.Kind) }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// busyMachine returns the machine as a limit, where busy neighbours were planted: without a symptom it is no cause.
+func (t trial) busyMachine() (all []result.Cause) {
+	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
+	for _, c := range t.said.Limits {
+		if planted && c.Kind == "machine" {
 			all = append(all, c)
 		}
 	}

@@ -37,6 +37,9 @@ func comparedText(d result.Diagnosis) string {
 	if d.Reference != "" {
 		return "the run in " + chart.Clean(d.Reference)
 	}
+	if !d.Calm.To.After(d.Calm.From) {
+		return "no calm time"
+	}
 	return spanText(d.Calm)
 }
 

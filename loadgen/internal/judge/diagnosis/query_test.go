@@ -81,6 +81,23 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
+// A 429 of priority and fairness is counted as a rejection too: only others are throttled otherwise.
+func TestThrottledOtherwise(t *testing.T) {
+	const answers = `
+load 5s
+  up{job="kube-apiserver", instance="a"} 1x60
+  apiserver_request_total{job="kube-apiserver", instance="a", code="429", resource="things"} 0+50x60
+`
+	evaluate(t, answers+`
+eval instant at 100s round(`+known.signal("throttled").query(window)+`)
+  {resource="things"} 100
+`)
+	evaluate(t, answers+`  apiserver_flowcontrol_rejected_requests_total{job="kube-apiserver", instance="a", priority_level="tiny"} 0+50x60
+
+eval instant at 100s round(`+known.signal("throttled").query(window)+`)
+`)
+}
+
 // Requests for an API that is not there are counted by authentication alone.
 func TestUnservedRequests(t *testing.T) {
 	evaluate(t, `

@@ -30,7 +30,9 @@ func (r reasoning) explain(e episode, causes []firing, limits bool) (explained b
 			explained = true
 		case r.follows([]episode{e}, *f), e.isOf(f.mechanism.Symptoms) && r.inTime(e, *f):
 			explained, f.harms = true, f.harms || !e.signal.Inner
-			f.explain(e.signal.What, []string{e.component})
+			if !slices.ContainsFunc(f.evidence, func(own episode) bool { return own.signal.What == e.signal.What && own.component == e.component }) {
+				f.explain(e.signal.What, []string{e.component})
+			}
 		}
 	}
 	return explained
