@@ -129,11 +129,15 @@ func (t *terminal) reasons(r result.Result) {
 			t.line(fmt.Sprintf("  and %d more reasons, in the report", len(reasons)-most))
 			break
 		}
-		lines, longest := chart.Wrap(reason, t.width-4), 2
+		lines, longest := chart.Wrap(reason, t.width-4), 4
 		if strings.HasPrefix(reason, environmentFailed) { // it may quote a component's log
 			longest = 8
 		}
-		for j, l := range lines[:min(len(lines), longest)] {
+		if len(lines) > longest {
+			lines = lines[:longest]
+			lines[longest-1] = chart.Shorten(lines[longest-1], t.width-6) + " …"
+		}
+		for j, l := range lines {
 			t.line(map[bool]string{true: "  ! ", false: "    "}[j == 0] + l)
 		}
 	}
