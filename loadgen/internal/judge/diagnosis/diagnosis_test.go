@@ -153,6 +153,8 @@ func TestCauses(t *testing.T) {
 		"a slow disk next to busy neighbours":        {plane{busy, {"run-wait", "etcd-1", 0.0001, 0.0003, 20, 30}, fsync, writes}, result.Diagnosed, "slow-wal-fsync of etcd-1"},
 		"a link next to busy neighbours":             {plane{{"machine-others", "loadgen", 0.6, 0, 0, 0}, {"etcd-link", "kube-apiserver-0", 0.001, 0.055, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}, {"clients-slow", "loadgen", 0.1, 0.5, 20, 30}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
 		"one out of descriptors, then another stops": {plane{{"descriptors-out", "kube-apiserver-0", 0, 1, 20, 24}, {"hangs", "etcd-0", 0.05, 10, 25, 28}}, result.Diagnosed, "descriptors of kube-apiserver-0; paused of etcd-0"},
+		"heartbeats that busy neighbours delay":      {plane{busy, {"heartbeats-late", "loadgen", 0, 2, 22, 30}, {"clients-slow", "loadgen", 0.02, 0.5, 20, 30}}, result.Diagnosed, "machine of loadgen"},
+		"a full level next to busy neighbours":       {plane{busy, {"flow-rejected", "tiny", 0, 90, 22, 30}, {"failed", "429", 0, 0.4, 22, 30}}, result.Diagnosed, "fairness of tiny"},
 		"a webhook next to busy neighbours":          {plane{busy, {"run-queue", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, {"run-wait", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, webhook, writes}, result.Diagnosed, "webhook-slow of review"},
 		"nodes fall silent next to busy neighbours":  {plane{busy, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "nodes-silent of zone-0"},
 		"nodes fall silent as the API is away":       {plane{{"hangs", "kube-apiserver-0", 0.05, 10, 20, 30}, {"nodes-silent", "zone-0", 0, 50, 28, 40}}, result.Diagnosed, "paused of kube-apiserver-0"},
