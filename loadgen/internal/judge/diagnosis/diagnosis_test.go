@@ -154,6 +154,7 @@ func TestCauses(t *testing.T) {
 		"a link next to busy neighbours":             {plane{{"machine-others", "loadgen", 0.6, 0, 0, 0}, {"etcd-link", "kube-apiserver-0", 0.001, 0.055, 20, 30}, {"etcd-own", "etcd-0", 0.002, 0, 0, 0}, {"clients-slow", "loadgen", 0.1, 0.5, 20, 30}}, result.Diagnosed, "etcd-link of kube-apiserver-0"},
 		"one out of descriptors, then another stops": {plane{{"descriptors-out", "kube-apiserver-0", 0, 1, 20, 24}, {"hangs", "etcd-0", 0.05, 10, 25, 28}}, result.Diagnosed, "descriptors of kube-apiserver-0; paused of etcd-0"},
 		"heartbeats that busy neighbours delay":      {plane{busy, {"heartbeats-late", "loadgen", 0, 2, 22, 30}, {"clients-slow", "loadgen", 0.02, 0.5, 20, 30}}, result.Diagnosed, "machine of loadgen"},
+		"no room next to busy neighbours":            {plane{busy, {"heartbeats-late", "loadgen", 0, 2, 21, 30}, {"unschedulable", "kube-scheduler", 0, 10, 22, 30}}, result.Diagnosed, "unschedulable of kube-scheduler"},
 		"a full level next to busy neighbours":       {plane{busy, {"flow-rejected", "tiny", 0, 90, 22, 30}, {"failed", "429", 0, 0.4, 22, 30}}, result.Diagnosed, "fairness of tiny"},
 		"a webhook next to busy neighbours":          {plane{busy, {"run-queue", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, {"run-wait", "kube-apiserver-0", 0.0001, 0.001, 20, 30}, webhook, writes}, result.Diagnosed, "webhook-slow of review"},
 		"nodes fall silent next to busy neighbours":  {plane{busy, {"nodes-silent", "zone-0", 0, 50, 21, 40}}, result.Diagnosed, "nodes-silent of zone-0"},
