@@ -131,7 +131,7 @@ func (t trial) causes() (all []result.Cause) {
 	return all
 }
 
-// busyMachine returns the machine as a limit, where busy neighbours were planted: without a symptom it is no cause.
+// busyMachine returns the machine if it is a limit and busy neighbours were planted: it becomes a cause only with a symptom.
 func (t trial) busyMachine() (all []result.Cause) {
 	planted := slices.ContainsFunc(t.planted.cases, func(f faultCase) bool { return f.Neighbours })
 	for _, c := range t.said.Limits {

@@ -62,7 +62,7 @@ func TestMachineOfOldRuns(t *testing.T) {
 	}
 }
 
-// The facts are told on a quiet machine too, with the rate of other clients.
+// A quiet machine has facts too, with the rate of other clients.
 func TestNotesTellClients(t *testing.T) {
 	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), IOWaitSeconds: new(1.)}, 10, 2, true)
 	notes := strings.Join(f.Notes(), "; ")

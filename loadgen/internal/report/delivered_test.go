@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// shortRun is a run of which a load and an action did less than they were asked; its one gate passed.
+// shortRun is a run in which a load and an action did less than they were asked; its one gate passed.
 func shortRun() result.Result {
 	r := stormRun()
 	p := &r.Measurements.Phases[0]
@@ -44,7 +44,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 	}
 }
 
-// Of many loads and phases the terminal shows those that did less than asked, and counts the others.
+// Of many loads and phases the terminal shows each one that did less than asked, and counts the rest.
 func TestManyDeliveriesAreCounted(t *testing.T) {
 	r := shortRun()
 	for i := range 20 {

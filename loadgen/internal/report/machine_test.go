@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A busy machine is told before the verdict, at the top of the page, and on the page of a pull request; a quiet one nowhere. The
+// A busy machine stands before the verdict, at the top of the page, and on the page of a pull request; a quiet one nowhere. The
 // value of a gate that is not judged for it is shown in parentheses.
 func TestBusyMachineIsToldFirst(t *testing.T) {
 	r := stormRun()

@@ -52,7 +52,7 @@ func (l *lab) waited(schema string, n, ms float64) {
 	l.observe(famWait, `priority_level="x",execute="true",flow_schema="`+schema+`"`, n, ms/1e3)
 }
 
-// A webhook's time is the time of the requests that it took, whatever else uses the verb.
+// A webhook's time is the time of the requests that it took, with other clients of the verb too.
 func TestWebhooksWithOtherClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb               string

@@ -13,7 +13,7 @@ import (
 // work holds what was seen of a load's requests, or of an action's.
 type work struct {
 	missing, errors, backlog, unsent, late float64
-	// seconds that requests took in all, and at least those of requests slower than slowAnswer.
+	// all: seconds that requests took; slow: the least part of it that went into requests slower than slowAnswer.
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64

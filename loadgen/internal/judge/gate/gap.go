@@ -20,7 +20,7 @@ type fitness struct {
 	// fault that kept the target away for a time, by its kind; empty: none did.
 	fault string
 	// known is the part of the window that lies between two scrapes of one process: what
-	// it counted then is told in full. What a process had counted since its last scrape
+	// it counted then is known in full. What a process had counted since its last scrape
 	// is gone with it.
 	known, window time.Duration
 	// lost is how many scrapes were lost that change nothing.

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// oneSlow is a distribution of n values: one took a second, the others 2 ms.
+// oneSlow is a distribution of n values: one took a second, the rest 2 ms.
 func oneSlow(n int64) result.Latency {
 	h := latency.New(time.Minute)
 	h.RecordN(2*time.Millisecond, n-1)

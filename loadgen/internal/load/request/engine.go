@@ -137,7 +137,7 @@ func (e *engine) finish(end time.Duration) {
 	}
 }
 
-// stop notes the end of the load: what comes later belongs to no phase.
+// stop notes the end of the load: later answers belong to no phase.
 func (e *engine) stop(end time.Duration) {
 	e.last.Store(int64(max(end, 1)))
 	e.finish(end)
