@@ -20,7 +20,7 @@ phases:
 		"an action defines another":          {action, "others.example.com", false},
 		"a hook may":                         {"\nphases: [{name: p, for: 1s, before: [{run: [kubectl, apply]}]}]", "others.example.com", true},
 		"a hook does not define Kubernetes'": {"\nphases: [{name: p, for: 1s, before: [{run: [kubectl, apply]}]}]", "lease.coordination.k8s.io", false},
-		"an unknown word":  {"\nphases: [{name: p, for: 1s, before: [{run: [kubectl, apply]}]}]", "deployment.apps", false},
+		"an unknown word":                    {"\nphases: [{name: p, for: 1s, before: [{run: [kubectl, apply]}]}]", "deployment.apps", false},
 		"nothing":                            {"\nphases: [{name: p, for: 1s}]", "things.example.com", false},
 	} {
 		s, err := Parse("mine", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine"+c.text), nil)
