@@ -42,7 +42,7 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is how many rows the terminal has room for. Of more, those that did as they were asked are counted.
+// mostDelivered is how many rows the terminal has room for. If there are more, it counts the loads and actions that did what was asked.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
