@@ -60,6 +60,8 @@ type Machine struct {
 	// ClientRequests: that the API servers answered to clients other than the run and the
 	// plane's components; judging fills it in from the archive; absent: not known
 	ClientRequests *float64 `json:"clientRequests,omitempty"`
+	// ClientSeconds: of busySeconds that these clients may have used; judging fills it in
+	ClientSeconds *float64 `json:"clientSeconds,omitempty"`
 	// GeneratorSeconds: the part of ownSeconds that the generator's own process used; absent: not recorded
 	GeneratorSeconds float64 `json:"generatorSeconds,omitempty"`
 	// Busy: why what took time in the phase was measured on a busy machine; judging fills it

@@ -321,7 +321,7 @@ func TestUnfitRun(t *testing.T) {
 		"stolen":         {func(m *result.Member) { m.Machine.StealSeconds = 3 }, "3.0% of the processors' time was taken by the hypervisor (bound 2.0%)"},
 		"a neighbour":    {func(m *result.Member) { m.Machine.BusySeconds = 66 }, "10.0% of the processors' time was used by other processes (bound 5.0%)"},
 		"a slow disk":    {func(m *result.Member) { m.Machine.IOWaitSeconds = new(12.5) }, "25.0% of the time some process waited for a disk (bound 20.0%)"},
-		"a client":       {func(m *result.Member) { m.Machine.BusySeconds, m.Machine.ClientRequests = 66, new(500.0) }, ""},
+		"a client":       {func(m *result.Member) { m.Machine.BusySeconds, m.Machine.ClientSeconds = 66, new(10.0) }, ""},
 		"little memory":  {func(m *result.Member) { m.Machine.MemoryWaitSeconds = new(6.0) }, "12.0% of the time some process waited for memory (bound 10.0%)"},
 		"no pressure":    {func(m *result.Member) { m.Machine.IOWaitSeconds = nil }, ""},
 		"saturated":      {func(m *result.Member) { m.Unfit = []string{"it was late"} }, "it was late"},

@@ -27,7 +27,7 @@ func memberOf(dir string, res result.Result) result.Member {
 			m.AtLeast = append(m.AtLeast, f.Name)
 		}
 	}
-	sum := result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0)}
+	sum := result.Machine{CPUWaitSeconds: new(0.0), MemoryWaitSeconds: new(0.0), IOWaitSeconds: new(0.0), ClientRequests: new(0.0), ClientSeconds: new(0.0)}
 	add := func(to **float64, v *float64) {
 		if *to == nil || v == nil {
 			*to = nil
@@ -51,6 +51,7 @@ func memberOf(dir string, res result.Result) result.Member {
 		add(&sum.MemoryWaitSeconds, p.Machine.MemoryWaitSeconds)
 		add(&sum.IOWaitSeconds, p.Machine.IOWaitSeconds)
 		add(&sum.ClientRequests, p.Machine.ClientRequests)
+		add(&sum.ClientSeconds, p.Machine.ClientSeconds)
 	}
 	if known {
 		m.Machine = &sum

@@ -2,9 +2,7 @@ package judge
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/machine"
@@ -23,10 +21,10 @@ func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 			continue
 		}
 		m := *p.Machine
-		p.Machine, m.ClientRequests, m.Busy, m.Notes = &m, nil, "", nil
+		p.Machine, m.ClientRequests, m.ClientSeconds, m.Busy, m.Notes = &m, nil, nil, "", nil
 		if ours && rec.Archive != nil {
 			var err error
-			if m.ClientRequests, err = clientRequests(ctx, rec.Archive, *p); err != nil {
+			if m.ClientRequests, m.ClientSeconds, err = clientsOf(ctx, rec.Archive, *p); err != nil {
 				return err
 			}
 		}
@@ -38,42 +36,18 @@ func fillMachine(ctx context.Context, rec *rundir.Recorded) error {
 	return nil
 }
 
-// The requests of a window, by the counts of those who sent or answered them. Watches and connections that last are left out:
-// they are counted when they end.
-const (
-	served = `sum(increase(apiserver_request_total{job="kube-apiserver", verb!~"WATCH|CONNECT", subresource!~"/(livez|readyz|healthz).*"}[$window]))`
-	// A component's client counts requests to webhooks too: only the API servers send such requests.
-	components = `sum(increase(rest_client_requests_total{job=~"kube-scheduler|kube-controller-manager|cloud-controller-manager|metrics-server"}[$window]))`
-	loopback   = `sum(increase(rest_client_requests_total{job="kube-apiserver", host=~"\\[::1\\]:.*|localhost:.*"}[$window]))`
-	loads      = `sum(increase(stormglass_requests_total[$window]))`
-	histories  = `sum(increase(stormglass_history_requests_total[$window]))`
-	nodes      = `sum(increase(stormglass_node_requests_total{verb!="watch"}[$window]))`
-	own        = `sum(increase(stormglass_own_requests_total[$window]))`
-)
-
-// clientRequests are those that the API servers answered to others than the run and the plane's components; nil: not known, as
-// in runs that did not count their own.
-func clientRequests(ctx context.Context, a *archive.Archive, p result.Phase) (*float64, error) {
-	sum := func(expr string) (v float64, known bool, err error) {
-		samples, err := a.Instant(ctx, strings.ReplaceAll(expr, "$window", archive.Window(p.Start, p.End)), p.End)
+// clientsOf returns the requests of clients other than the run and the plane's components in a phase, and the processor time that
+// they may have used, in seconds; nil: not known, as in runs that did not count their own requests. An error means that ctx ended.
+func clientsOf(ctx context.Context, a *archive.Archive, p result.Phase) (requests, seconds *float64, err error) {
+	for _, f := range []struct {
+		rate func(over string) string
+		into **float64
+	}{{machine.Clients, &requests}, {machine.ClientProcessors, &seconds}} {
+		samples, err := a.Instant(ctx, f.rate(archive.Window(p.Start, p.End)), p.End)
 		if err != nil || len(samples) == 0 {
-			return 0, false, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
-		return samples[0].V, true, nil
+		*f.into = new(samples[0].V * p.Seconds())
 	}
-	all, known, err := sum(served)
-	if err != nil || !known {
-		return nil, err
-	}
-	for _, theirs := range []string{own, components, loopback, loads, histories, nodes} {
-		n, known, err := sum(theirs)
-		if err != nil {
-			return nil, fmt.Errorf("count the requests of phase %s: %w", p.Name, err)
-		}
-		if theirs == own && !known {
-			return nil, nil
-		}
-		all -= n
-	}
-	return new(max(0, all)), nil
+	return requests, seconds, nil
 }

@@ -24,9 +24,6 @@ const (
 	// Memory of the time in which some process waited for memory (PSI "some"): reclaim stops every process that allocates, and programs are
 	// read from the disk again.
 	Memory = 0.10
-	// PerRequest is the processor time, in seconds, that a client on the same machine may use for each of its requests: enough to
-	// decode a list of a thousand objects. What it uses past that counts as other programs'.
-	PerRequest = 0.020
 	// leastClients is the rate of requests below which other clients are no fact to tell.
 	leastClients = 1.0
 )
@@ -67,8 +64,8 @@ func Of(m *result.Machine, seconds float64, processors int, ours bool) (f Facts,
 	f.Memory, f.IO, f.Clients = per(m.MemoryWaitSeconds), per(m.IOWaitSeconds), per(m.ClientRequests)
 	if ours {
 		others := max(0, m.BusySeconds-m.OwnSeconds) / seconds
-		if f.Clients != nil {
-			others = max(0, others-PerRequest**f.Clients)
+		if m.ClientSeconds != nil {
+			others = max(0, others-*m.ClientSeconds/seconds)
 		}
 		f.Others = &others
 	}

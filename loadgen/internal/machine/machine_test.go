@@ -24,9 +24,9 @@ func TestBusyPastItsBounds(t *testing.T) {
 		"all at once": {result.Machine{BusySeconds: 14, OwnSeconds: 4, StealSeconds: 2, MemoryWaitSeconds: new(2.)},
 			"other programs used 1.0 of 2 processors and the hypervisor took 10% of the processors' time and processes waited for memory 20% of the time"},
 		"a disk is a fact":        {result.Machine{BusySeconds: 4, OwnSeconds: 4, IOWaitSeconds: new(9.)}, ""},
-		"a client":                {result.Machine{BusySeconds: 14, OwnSeconds: 4, ClientRequests: new(600.)}, ""},
-		"a client and the loop":   {result.Machine{BusySeconds: 20, OwnSeconds: 4, ClientRequests: new(300.)}, "other programs used 1.0 of 2 processors"},
-		"a client that computes":  {result.Machine{BusySeconds: 14, OwnSeconds: 4, ClientRequests: new(10.)}, "other programs used 1.0 of 2 processors"},
+		"a client":                {result.Machine{BusySeconds: 14, OwnSeconds: 4, ClientSeconds: new(12.)}, ""},
+		"a client and the loop":   {result.Machine{BusySeconds: 20, OwnSeconds: 4, ClientSeconds: new(6.)}, "other programs used 1.0 of 2 processors"},
+		"a client that computes":  {result.Machine{BusySeconds: 14, OwnSeconds: 4, ClientSeconds: new(0.2)}, "other programs used 1.0 of 2 processors"},
 		"counters that step back": {result.Machine{BusySeconds: 4, OwnSeconds: 5}, ""},
 	} {
 		f, ok := Of(&c.m, 10, 2, true)
@@ -64,7 +64,7 @@ func TestMachineOfOldRuns(t *testing.T) {
 
 // A quiet machine has facts too, with the rate of other clients.
 func TestNotesTellClients(t *testing.T) {
-	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), IOWaitSeconds: new(1.)}, 10, 2, true)
+	f, _ := Of(&result.Machine{BusySeconds: 5, OwnSeconds: 4, ClientRequests: new(310.), ClientSeconds: new(1.), IOWaitSeconds: new(1.)}, 10, 2, true)
 	notes := strings.Join(f.Notes(), "; ")
 	for _, want := range []string{"0.5 of 2 processors were in use", "other programs used 0.0 of 2", "other clients sent 31 requests/s", "waited for a disk 10%"} {
 		if !strings.Contains(notes, want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
@@ -122,7 +123,7 @@ var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 func (s *signal) query(window time.Duration) string {
 	expr := rates.ReplaceAllString(s.Expr, rateOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
-	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
+	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob, "$clients", machine.ClientProcessors(duration(window))).Replace(expr)
 }
 
 // rates is $rate(SELECTOR), and rateOfNew what it stands for. A counter that is not there before it first counts has no rate of that; one whose

@@ -16,6 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/schemadoc"
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 	"github.com/stormglass/stormglass/loadgen/internal/judge/alerting"
+	"github.com/stormglass/stormglass/loadgen/internal/machine"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/reference/diagnosis.md")
@@ -216,4 +217,17 @@ func bounds(s signal) string {
 		return fmt.Sprintf("%s more, %g times as much", value(s.Least, &s), s.Times)
 	}
 	return value(s.Least, &s) + " more"
+}
+
+// Runs and diagnoses call a machine busy by the same bounds.
+func TestMachineBoundsAreThoseOfRuns(t *testing.T) {
+	for name, want := range map[string]float64{"machine-others": machine.MuchOther, "machine-steal": machine.Steal, "machine-memory": machine.Memory} {
+		at := slices.IndexFunc(known.Signals, func(s signal) bool { return s.Name == name })
+		if got := *known.Signals[at].Over; got != want {
+			t.Errorf("%s: over %g, want %g", name, got, want)
+		}
+	}
+	if want := fmt.Sprintf("$(busy) > bool %g", machine.Full); !strings.Contains(string(catalogueYAML), want) {
+		t.Errorf("machine-others lacks %q", want)
+	}
 }

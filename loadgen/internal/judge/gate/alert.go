@@ -236,12 +236,9 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 		}
 		var targets []fitness
 		for _, instance := range s.Instances {
-			t, err := c.fitBut(ctx, a, w, instance, func(gap stretch) bool { return c.harmless(gap, h) })
+			t, err := c.fit(ctx, a, w, instance, func(gap stretch) bool { return c.harmless(gap, h) })
 			if err != nil {
 				return nil, nil, err
-			}
-			if t.lost > 0 {
-				notes = append(notes, fmt.Sprintf("scrapes of %s lost in %s: %d, none next to another", instance, w.name, t.lost))
 			}
 			if t.why != "" {
 				why = append(why, reading{missing: t.why})
@@ -250,7 +247,7 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 			targets = append(targets, t)
 		}
 		lost, more, _ := gapEach.gaps(targets, w.name)
-		if notes = append(notes, more...); lost != "" {
+		if notes = append(append(notes, lostNotes(targets, w.name)...), more...); lost != "" {
 			why = append(why, reading{missing: lost})
 		}
 	}

@@ -154,7 +154,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, of targets) ([]reading, error) {
 	var targets []fitness
 	for _, instance := range of.instances {
-		t, err := c.fit(ctx, a, w, instance)
+		t, err := c.fit(ctx, a, w, instance, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -164,6 +164,7 @@ func (c Compiled) readWindow(ctx context.Context, a *archive.Archive, w window, 
 	if why != "" {
 		return []reading{{missing: why}}, nil
 	}
+	notes = append(notes, lostNotes(targets, w.name)...)
 	if len(of.unborn) > 0 {
 		notes = append(notes, strings.Join(of.unborn, ", ")+" had no series yet")
 	}

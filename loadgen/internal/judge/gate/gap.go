@@ -17,7 +17,7 @@ type fitness struct {
 	instance string
 	// why they cannot be trusted at all; empty: they can.
 	why string
-	// fault that kept the target away for a time, by its kind; empty: none did.
+	// fault that kept the target away for a time, by its kind, or lostAtEdge; empty: none did.
 	fault string
 	// known is the part of the window that lies between two scrapes of one process: what
 	// it counted then is known in full. What a process had counted since its last scrape
@@ -30,19 +30,17 @@ type fitness struct {
 // whole: everything that the target counted in the window is known.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
-// fit looks at the scrapes of a target in a window. One that is lost, or of another
-// process, is no reason for doubt where a fault of the scenario's kept the target
-// away: that is noted.
-func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string) (f fitness, err error) {
-	return c.fitBut(ctx, a, w, instance, nil)
-}
+// lostAtEdge is the reason where the scrape at the beginning or the end of a window was lost: a counter is not known from there to
+// the next one.
+const lostAtEdge = "lost scrape"
 
 // stretch is the time between two scrapes.
 type stretch struct{ from, to time.Time }
 
-// fitBut is fit for a value that some scrapes may be lost of: one alone, where harmless says so of the stretch between the
-// scrapes around it. Two in a row are always missed.
-func (c Compiled) fitBut(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
+// fit looks at the scrapes of a target in a window. A lost scrape, or one of another process, is no reason for doubt where a
+// fault of the scenario kept the target away: that is noted. Otherwise a single lost scrape is one sample less if harmless, given
+// the time between the scrapes around it, agrees; nil always agrees. Two in a row leave no data.
+func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
 	// With the scrapes around the window, as a gap may begin before it.
 	up, err := a.Samples(ctx, w.start.Add(-nearby), w.end.Add(nearby), archive.Equal(model.MetricNameLabel, "up"), archive.Equal("instance", instance))
@@ -63,11 +61,14 @@ func (c Compiled) fitBut(ctx context.Context, a *archive.Archive, w window, inst
 				continue
 			}
 			if p.V == 0 && !excuse(p.T, p.T) {
-				if gap, alone := around(s.Points, i); !alone || harmless == nil || !harmless(gap) {
+				if gap, alone := around(s.Points, i); !alone || harmless != nil && !harmless(gap) {
 					f.why = fmt.Sprintf("a scrape of %s was lost in %s", instance, w.name)
 					return f, nil
 				}
 				f.lost++
+				if p.T.Equal(w.start) || p.T.Equal(w.end) {
+					f.fault = lostAtEdge
+				}
 			}
 			atStart = atStart || p.T.Equal(w.start)
 			atEnd = atEnd || p.T.Equal(w.end)
@@ -137,6 +138,16 @@ const (
 	// gapAgainst: missing data makes the value worse, so it is judged unchanged.
 	gapAgainst gapRule = "against"
 )
+
+// lostNotes say how many single scrapes of each target were lost in a window.
+func lostNotes(targets []fitness, of string) (notes []string) {
+	for _, t := range targets {
+		if t.lost > 0 && t.why == "" {
+			notes = append(notes, fmt.Sprintf("scrapes of %s lost in %s: %d, none next to another", t.instance, of, t.lost))
+		}
+	}
+	return notes
+}
 
 // gaps applies the rule to all targets of a window: why there is no value, or what
 // is to be said of it, and whether it is only a least one.

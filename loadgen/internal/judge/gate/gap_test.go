@@ -205,8 +205,13 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 			{expr, result.Pass, "has counted on"},
 		}},
 		"to the end":                  {"kill", 70, []string{"kube-apiserver-0"}, []want{{mutating, result.Pass, "10 s of 60 s (kill)"}, {expr, result.NoData, "known for 10 s of 60 s"}}},
-		"a slow link loses no scrape": {"networkDelay", 30, []string{"kube-apiserver-0"}, []want{{mutating, result.NoData, "a scrape of kube-apiserver-0 was lost in storm"}}},
-		"nor does a partition":        {"partition", 30, []string{"etcd-0"}, []want{{fsync, result.NoData, "a scrape of etcd-0 was lost in storm"}}},
+		"a slow link loses no scrape": {"networkDelay", 40, []string{"kube-apiserver-0"}, []want{{mutating, result.NoData, "a scrape of kube-apiserver-0 was lost in storm"}}},
+		"nor does a partition":        {"partition", 40, []string{"etcd-0"}, []want{{fsync, result.NoData, "a scrape of etcd-0 was lost in storm"}}},
+		"one lost scrape is one sample": {"networkDelay", 30, []string{"kube-apiserver-0"}, []want{
+			{mutating, result.Pass, "scrapes of kube-apiserver-0 lost in storm: 1, none next to another"},
+			{refused, result.Pass, "lost in storm: 1"},
+			{expr, result.Pass, "lost in storm: 1"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := awayLab(t, c.kind, c.until, c.away...)

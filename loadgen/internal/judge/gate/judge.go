@@ -174,10 +174,10 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	return failures, append(whole, doubts...)
 }
 
-// lostScrapes counts the scrapes of each target that were lost for no fault of
-// the scenario's. Without an archive nothing is known of when: all count.
+// lostScrapes counts the scrapes of each target that were lost next to another and that no fault of the scenario excuses. A
+// single one is one sample less. Without an archive nothing is known of when: all count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
-	if a == nil || len(outages) == 0 || len(s.Failed) == 0 {
+	if a == nil || len(s.Failed) == 0 {
 		return s.Failed, nil
 	}
 	first, last, err := a.Bounds(ctx)
@@ -191,8 +191,11 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	lost := maps.Clone(s.Failed)
 	for _, series := range up {
 		instance := series.Labels[model.InstanceLabel]
-		for _, p := range series.Points {
-			if p.V == 0 && lost[instance] > 0 && outages.Fault(instance, p.T, p.T) != "" {
+		for i, p := range series.Points {
+			if p.V != 0 || lost[instance] == 0 {
+				continue
+			}
+			if _, alone := around(series.Points, i); alone || outages.Fault(instance, p.T, p.T) != "" {
 				lost[instance]--
 			}
 		}

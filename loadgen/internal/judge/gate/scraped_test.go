@@ -217,11 +217,12 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		})
 	}
 	both := []string{fsync, expr("max(increase(etcd_disk_wal_fsync_duration_seconds_count[$window]))")}
-	during("scrape lost", func(l *archivetest.Lab) {
+	during("two scrapes lost", func(l *archivetest.Lab) {
 		l.Parts["etcd-1"].SetDown(true)
+		l.Boundary(time.Second)
 		l.Boundary(time.Second)
 		l.Parts["etcd-1"].SetDown(false)
 	}, "a scrape of etcd-1 was lost in storm", both...)
-	during("scrape lost at the end", func(l *archivetest.Lab) { l.Parts["etcd-1"].SetDown(true) }, "a scrape of etcd-1 was lost in storm", both...)
+	during("the last scrapes lost", func(l *archivetest.Lab) { l.Parts["etcd-1"].SetDown(true) }, "a scrape of etcd-1 was lost in storm", both...)
 	during("component restarted", func(l *archivetest.Lab) { l.Parts["etcd-1"].Restart() }, "etcd-1 restarted in storm", both...)
 }
