@@ -76,6 +76,7 @@ func (k *kubelet) clear() {
 			k.ledger.podsRunning.Add(-1)
 		}
 		k.ledger.unready.saw(p.uid, false, time.Time{})
+		k.ledger.held.saw(p.uid, false, time.Time{})
 		if p.lifecycle != nil {
 			p.lifecycle.cancel()
 		}

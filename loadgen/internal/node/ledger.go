@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	ready, failed            atomic.Int64
 	podsRunning              atomic.Int64
-	unready                  unready
+	unready, held            overdue
 	podsStarted, podsStopped atomic.Int64
 	heartbeats, statusWrites atomic.Int64
 	missedHere, missedThere  atomic.Int64
@@ -75,6 +75,9 @@ func newLedger(r prometheus.Registerer, leaseRenew time.Duration) (*ledger, erro
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "stormglass_node_pods_unready", Help: "Pods that have been on a simulated node for over 15 s and are not Ready.",
 		}, func() float64 { return float64(l.unready.count(time.Now())) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "stormglass_node_pods_held", Help: "Pods that their simulated node removed over 15 s ago and that still exist, as finalizers hold them.",
+		}, func() float64 { return float64(l.held.count(time.Now())) }),
 		gauge("stormglass_node_watches", "Watches held by the simulated nodes.", &l.watches),
 		counter("stormglass_node_heartbeats_total", "Acknowledged lease renewals.", "", "", &l.heartbeats),
 		counter(missed, missedHelp, "cause", "generator", &l.missedHere),

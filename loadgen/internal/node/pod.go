@@ -193,14 +193,17 @@ func (k *kubelet) remove(life *life, p *pod, failures int) {
 	if err == nil {
 		err = k.deletePod(life.ctx, p)
 	}
-	k.removed(life, err, failures, func() { k.remove(life, p, failures+1) })
+	k.removed(life, p, err, failures, func() { k.remove(life, p, failures+1) })
 }
 
 // removed counts a pod as stopped, or tries again.
-func (k *kubelet) removed(life *life, err error, failures int, again func()) {
+func (k *kubelet) removed(life *life, p *pod, err error, failures int, again func()) {
 	switch {
 	case err == nil:
 		k.ledger.podsStopped.Add(1)
+		k.mu.Lock()
+		k.ledger.held.saw(p.uid, k.pods[p.uid] == p, life.clock.Now())
+		k.mu.Unlock()
 	case !gone(err):
 		k.retry(life, failures, again)
 	}
@@ -244,6 +247,7 @@ func (k *kubelet) forget(p *pod) {
 	}
 	delete(k.pods, p.uid)
 	k.ledger.unready.saw(p.uid, false, time.Time{})
+	k.ledger.held.saw(p.uid, false, time.Time{})
 	if p.ip.IsValid() {
 		k.ips.release(p.ip)
 	}

@@ -204,6 +204,27 @@ func TestReadinessGateHoldsAPodBack(t *testing.T) {
 	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) && unready(time.Minute) == 0 })
 }
 
+// A pod that its node has removed and that a finalizer holds counts until it disappears.
+func TestFinalizerHoldsAPod(t *testing.T) {
+	s, f := started(t, nil)
+	held := func(in time.Duration) int { return f.ledger.held.count(time.Now().Add(in)) }
+	for _, name := range []string{"held", "free"} {
+		s.bind("sg-0", name, func(p *corev1.Pod) {
+			if name == "held" {
+				p.Finalizers = []string{"example.com/wait"}
+			}
+		})
+		s.await("it is Ready", func() bool { return isReady(s.pods[name]) })
+		s.deletePod(name)
+	}
+	s.await("one of two counts as held, in a while", func() bool { return s.pods["free"] == nil && held(time.Minute) == 1 })
+	if now := held(0); now != 0 {
+		t.Errorf("%d pods count as held at once, want 0", now)
+	}
+	s.removePod("held")
+	s.await("nothing is held", func() bool { return held(time.Minute) == 0 })
+}
+
 // The watches of a node whose pods have more ConfigMaps than a connection has streams take another one, and its requests
 // go on.
 func TestNodeOfManyConfigMapsTakesAnotherConnection(t *testing.T) {

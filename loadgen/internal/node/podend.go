@@ -87,7 +87,7 @@ func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures i
 	if err == nil {
 		err = k.deletePod(life.ctx, p)
 	}
-	k.removed(life, err, failures, func() { k.abandon(life, p, last, failures+1) })
+	k.removed(life, p, err, failures, func() { k.abandon(life, p, last, failures+1) })
 }
 
 // hasStarted reports whether a container of a pod has run, by its status.

@@ -30,6 +30,13 @@ func (s *stub) lease(w http.ResponseWriter, q request, name string) {
 func (s *stub) pod(w http.ResponseWriter, q request, parts []string) {
 	if q.method == "DELETE" {
 		name := parts[len(parts)-1]
+		s.mu.Lock()
+		held := s.pods[name]
+		s.mu.Unlock()
+		if held != nil && len(held.Finalizers) > 0 {
+			reply(w, 200, "v1", "Pod", held)
+			return
+		}
 		p := s.removePod(name)
 		if p == nil {
 			refuse(w, 404, metav1.StatusReasonNotFound, "pods not found")
