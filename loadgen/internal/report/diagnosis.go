@@ -109,12 +109,6 @@ func (t *terminal) diagnosis(d result.Diagnosis) {
 		t.line("")
 		t.wrapped("machine    ", machine)
 	}
-	if len(d.Standing) > 0 {
-		t.line("")
-		for _, e := range d.Standing {
-			t.wrapped("as before: ", standingText(e))
-		}
-	}
 	for _, c := range d.Nearest {
 		t.wrapped("nearest    ", c.Sentence)
 	}
@@ -209,17 +203,12 @@ func machineText(m *result.MachineUse) string {
 	return strings.Join(all, "; ")
 }
 
-// standingText is "connections are refused of kube-scheduler-0, in the calm time too".
-func standingText(e result.Evidence) string {
-	return chart.Clean(fmt.Sprintf("%s of %s, in the calm time too", e.What, e.Component))
-}
-
 // diagnosisPage is the page's section.
 type diagnosisPage struct {
 	Compared string
 	Causes   []causeItem
-	// Unexplained symptoms, what was so in the calm time too, and the nearest causes.
-	Unexplained, Standing, Nearest []string
+	// Unexplained symptoms, and the nearest causes.
+	Unexplained, Nearest []string
 	// Doubts: what is not known.
 	Doubts          []string
 	Machine, Lacked string
@@ -245,9 +234,6 @@ func diagnosisView(_ context.Context, p *page) (any, error) {
 	}
 	for _, e := range d.Symptoms {
 		view.Unexplained = append(view.Unexplained, symptomText(e, d.Under))
-	}
-	for _, e := range d.Standing {
-		view.Standing = append(view.Standing, standingText(e))
 	}
 	for _, c := range d.Nearest {
 		view.Nearest = append(view.Nearest, chart.Clean(c.Sentence))
@@ -277,9 +263,6 @@ func diagnosisSummary(b *strings.Builder, d *result.Diagnosis) {
 	}
 	if machine := machineText(d.Machine); machine != "" {
 		fmt.Fprintf(b, "- machine: %s\n", machine)
-	}
-	for _, e := range d.Standing {
-		fmt.Fprintf(b, "- as before: %s\n", markdown.Cell(standingText(e)))
 	}
 	for _, c := range d.Nearest {
 		fmt.Fprintf(b, "- nearest: %s\n", markdown.Cell(chart.Clean(c.Sentence)))

@@ -123,7 +123,7 @@ var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 func (s *signal) query(window time.Duration) string {
 	expr := rates.ReplaceAllString(s.Expr, rateOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
-	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob, "$clients", machine.ClientProcessors(duration(window))).Replace(expr)
+	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
 // rates is $rate(SELECTOR), and rateOfNew what it stands for. A counter that is not there before it first counts has no rate of that; one whose
@@ -150,6 +150,7 @@ func parse(text []byte) (c catalogue, err error) {
 	if err := dec.Decode(&c); err != nil {
 		return c, fmt.Errorf("catalogue.yaml: %w", err)
 	}
+	c.Parts["clients"] = machine.ClientProcessors("$range")
 	for i := range c.Signals {
 		s := &c.Signals[i]
 		s.written, s.Expr = s.Expr, expandParts(c.Parts, s.Expr)
