@@ -115,11 +115,13 @@ type Requests struct {
 	// Answered: 2xx answers that came in the phase, whenever their requests were sent; absent:
 	// not recorded
 	Answered *int64 `json:"answered,omitempty"`
+	// Overdue: answers and failures that came in the phase after the last arrival of the load had been due
+	Overdue int64 `json:"overdue,omitempty"`
 	// Backlog: sent in the phase or before, and without an answer at its end
 	Backlog     int64   `json:"backlog,omitempty"`
 	DueSeconds  float64 `json:"dueSeconds"` // with arrivals due
 	OfferedRate float64 `json:"offeredPerSecond"`
-	// AchievedRate: 2xx answers that came in the phase; older runs counted all
+	// AchievedRate: 2xx answers that came in DueSeconds; older runs counted all
 	AchievedRate float64 `json:"achievedPerSecond"`
 	// Latency: lag + connect + service, of all sent requests, failed ones included
 	Latency Latency `json:"latency"`

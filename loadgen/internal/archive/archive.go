@@ -54,8 +54,8 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser is the PromQL that archives understand: stock Prometheus.
-func NewParser() parser.Parser { return parser.NewParser(parser.Options{}) }
+// NewParser parses the PromQL that archives understand: the one of Prometheus, within bounds.
+func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
 // NewEngine evaluates that PromQL within bounds; queries limits how many run at a time,
 // nil does not.
@@ -63,6 +63,7 @@ func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) 
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: timeout, ActiveQueryTracker: queries,
 		EnableAtModifier: true, EnableNegativeOffset: true, Parser: NewParser(),
+		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultStep.Milliseconds() },
 	})
 }
 
@@ -202,7 +203,7 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 // series has no value it has no point.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
-	q, err := a.engine.NewRangeQuery(ctx, a.queryable, nil, expr, start, end, step)
+	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
 	var matrix promql.Matrix
 	if err == nil {
 		defer q.Close()

@@ -58,7 +58,7 @@ func (s *Server) queryRange(r *http.Request) (answer, error) {
 		return answer{}, badData{errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)")}
 	}
 	return s.execute(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {
-		return s.engine.NewRangeQuery(ctx, s.samples, o, expr, start, end, step)
+		return archive.NewRangeQuery(ctx, s.engine, s.samples, o, expr, start, end, step)
 	})
 }
 

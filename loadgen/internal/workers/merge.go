@@ -203,6 +203,7 @@ func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 		sum.Pages += s.Pages
 		sum.Answered = addKnown(sum.Answered, s.Answered)
 		sum.Backlog += s.Backlog
+		sum.Overdue += s.Overdue
 		sum.DueSeconds = max(sum.DueSeconds, s.DueSeconds)
 		sum.Outcomes = addCounts(sum.Outcomes, s.Outcomes)
 	}

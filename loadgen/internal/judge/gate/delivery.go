@@ -56,26 +56,53 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// replays reports whether a load is a replay: its trace may have the same refusals.
-func (d delivering) replays(load string) bool {
-	return slices.ContainsFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
+// traced returns the share of a replay's traced requests that have each status code; false: the load is no replay.
+func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
+	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
+	if i < 0 {
+		return nil, false
+	}
+	total := 0.0
+	shares = map[string]float64{}
+	for _, kind := range d.m.Replays[i].Kinds {
+		for code, n := range kind.TraceCodes {
+			shares[code] += float64(n)
+			total += float64(n)
+		}
+	}
+	for code := range shares {
+		shares[code] /= total
+	}
+	return shares, true
 }
 
-// answeredAsTraced counts the refusals that a replay's trace may have too: any but 429.
-func answeredAsTraced(outcomes map[string]int64) (n int64) {
+// answeredAsTraced counts the refusals that a replay's trace has too: those that depend on the state of objects, and others up to
+// their share in the trace. 429 is none.
+func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
+	total := int64(0)
+	for _, count := range outcomes {
+		total += count
+	}
 	for outcome, count := range outcomes {
-		if code, err := strconv.Atoi(outcome); err == nil && code >= 400 && code < 500 && code != 429 {
+		switch code, err := strconv.Atoi(outcome); {
+		case err != nil || code < 400 || code >= 500 || code == 429:
+		case code == 404 || code == 409 || code == 410:
 			n += count
+		default:
+			n += min(count, int64(math.Ceil(shares[outcome]*float64(total))))
 		}
 	}
 	return n
 }
 
-// owed is how many answers were due to come in the phase: answers to arrivals of the last median service time, from least to
-// slowAnswer seconds, are not due yet.
+// young is how many of the last arrivals need no answer yet: those of the last median service time, from least to slowAnswer seconds.
+func young(r result.Requests, least float64) int64 {
+	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
+}
+
+// owed is how many answers were due to come in the phase.
 func owed(r result.Requests, least float64) int64 {
-	young := int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
-	return max(r.Offered-min(r.Backlog, young), 0)
+	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
 
 // requests compares the arrivals of each load of requests in a phase, over all its verbs, resources and tenants.
@@ -95,14 +122,16 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				continue
 			}
 			asked, done, failed := owed(r, leastLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
-			if d.replays(name) {
-				refused := answeredAsTraced(r.Outcomes)
+			if shares, ok := d.traced(name); ok {
+				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
+			overdue := max(r.Overdue-young(r, leastLate), 0) // answers once a load with an end had no more to send
+			done -= min(done, overdue)
 			out.Asked, out.Done = out.Asked+asked, out.Done+done
 			out.AskedRate, out.DoneRate = out.AskedRate+r.OfferedRate, out.DoneRate+r.AchievedRate
 			w.errors += float64(max(failed, 0))
-			w.backlog += float64(max(r.Backlog-(r.Offered-asked), 0))
+			w.backlog += float64(max(r.Backlog-(r.Offered-asked), 0) + overdue)
 			w.unsent += float64(r.Unsent)
 			w.late += float64(r.UnsentLate + r.FailedLate)
 			w.add(r.Service)
@@ -218,7 +247,8 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 	for _, r := range d.m.Replays {
 		w := work{outcomes: r.Watches.Codes, backlog: float64(r.Watches.Due - r.Watches.Opened)}
 		w.add(r.Watches.OpenLatency)
-		done := min(r.Watches.Opened+answeredAsTraced(r.Watches.Codes), r.Watches.Due)
+		shares, _ := d.traced(r.Load)
+		done := min(r.Watches.Opened+answeredAsTraced(r.Watches.Codes, shares), r.Watches.Due)
 		all = appendJudged(all, result.Delivery{Name: r.Load, What: "watches", Asked: r.Watches.Due, Done: done, Least: d.least(p.Name, r.Load)}, w, p)
 	}
 	for _, h := range d.m.Histories {

@@ -118,7 +118,7 @@ func (w work) rest() (text string) {
 		text += fmt.Sprintf("; %.0f requests failed%s", w.errors, w.worst())
 	}
 	if w.backlog > 0 {
-		text += fmt.Sprintf("; %.0f answers were overdue at the end of the phase", w.backlog)
+		text += fmt.Sprintf("; %.0f answers were overdue when the arrivals ended", w.backlog)
 	}
 	return text
 }

@@ -110,7 +110,7 @@ func TestWhatWasNotDeliveredDoesNotPass(t *testing.T) {
 		}, 1, "the cluster was the limit: 100 requests failed"},
 		"fast answers, and it is low": {requests(steady("made", 200, 0, 0, 0.2)), 3, "maxInFlight 5 is too little for the rate; 200 arrivals unsent"},
 		"refused":                     {requests(steady("made", 0, 100, 0, 0.002)), 1, "100 requests failed, most with 429"},
-		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue at the end of the phase"},
+		"unanswered":                  {requests(steady("made", 0, 0, 120, 0.6)), 1, "108 answers were overdue when the arrivals ended"},
 		"its own delay": {func(p *result.Phase) {
 			r := steady("made", 200, 0, 0, 0.002)
 			r.UnsentLate = 185
@@ -176,6 +176,20 @@ func TestAchievedCountsAnswersInThePhase(t *testing.T) {
 	}
 }
 
+// Answers that came once a load had no more to send are no part of its rate.
+func TestOverdueAnswersAreMissing(t *testing.T) {
+	for overdue, want := range map[int64]int{0: 0, 30: 0, 200: 1} {
+		m := askedPhase(func(p *result.Phase) {
+			made := steady("made", 0, 0, 0, 1.5)
+			made.Overdue = overdue
+			p.Requests = []result.Requests{made}
+		})
+		if res := judgedAs(t, asking, m); res.ExitCode != want || want == 1 && !strings.Contains(res.Reasons[0], "answers were overdue") {
+			t.Errorf("%d overdue: exit %d, %q; want %d", overdue, res.ExitCode, res.Reasons, want)
+		}
+	}
+}
+
 // A replay's trace may have answers of 404 and 409; 429 and 5xx count as not delivered.
 func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 	m := askedPhase(func(p *result.Phase) { p.Requests = []result.Requests{steady("made", 0, 100, 0, 0.002)} })
@@ -187,6 +201,14 @@ func TestRefusalsOfAReplayAreDelivered(t *testing.T) {
 	if res := judgedAs(t, asking, m); res.ExitCode != 0 {
 		t.Errorf("404: exit %d, %q; want 0", res.ExitCode, res.Reasons)
 	}
+	m.Phases[0].Requests[0].Outcomes = map[string]int64{"201": 300, "403": 100}
+	for share, want := range map[int64]int{0: 1, 30: 0} { // of 100 traced requests
+		m.Replays[0].Kinds = []result.ReplayKind{{TraceCodes: map[string]int64{"201": 100 - share, "403": share}}}
+		if res := judgedAs(t, asking, m); res.ExitCode != want {
+			t.Errorf("403, %d%% of the trace: exit %d, %q; want %d", share, res.ExitCode, res.Reasons, want)
+		}
+	}
+	m.Phases[0].Requests[0].Outcomes = map[string]int64{"201": 300, "404": 100}
 	m.Replays[0].Watches = result.ReplayWatches{Due: 50, Opened: 10, Codes: map[string]int64{"200": 10, "timeout": 40}}
 	if res := judgedAs(t, asking, m); res.ExitCode != 1 || !strings.Contains(res.Reasons[0], "load made in churn: 10 of the 50 watches") {
 		t.Errorf("watches: exit %d, %q; want 1", res.ExitCode, res.Reasons)

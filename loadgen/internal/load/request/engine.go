@@ -58,6 +58,7 @@ type engine struct {
 	ended    atomic.Bool   // no further arrivals
 	dry      atomic.Bool   // the schedule has no further arrivals
 	last     atomic.Int64  // nanoseconds since start when the load was ended; 0: it runs
+	dried    atomic.Int64  // nanoseconds since start when the last arrival of the schedule had been due; 0: there are more
 	over     chan struct{} // closed when it is dry and nothing is in flight
 	closing  sync.Once     // of over
 	woken    chan struct{}
@@ -147,7 +148,9 @@ func (e *engine) stop(end time.Duration) {
 // have n gaps. The time until they are answered is no part of it.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
-		e.finish(e.before + (e.before-e.first)/time.Duration(n-1))
+		end := e.before + (e.before-e.first)/time.Duration(n-1)
+		e.finish(end)
+		e.dried.Store(int64(end))
 	}
 	e.dry.Store(true)
 	if e.inFlight.Load() == 0 {

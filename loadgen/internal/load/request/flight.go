@@ -107,7 +107,8 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 // came counts an answer in the phase that it came in; in none after the last arrival was due.
 func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
-		(*e.phases.At(e.start.Add(end)))[kind].came(o)
+		dried := e.dried.Load()
+		(*e.phases.At(e.start.Add(end)))[kind].came(o, dried > 0 && end > time.Duration(dried))
 	}
 }
 

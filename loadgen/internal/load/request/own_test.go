@@ -87,8 +87,8 @@ func TestFailureIsTheGenerators(t *testing.T) {
 	}
 }
 
-// Rates are over the time in which arrivals were due, however long the last requests took to end. What is answered after it is backlog,
-// and achieved nothing in the phase.
+// Rates are over the time in which arrivals were due, however long the last requests took to end. What is answered after the phase is
+// backlog, and achieved nothing in it.
 func TestRatesLeaveOutTheDrain(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
@@ -107,7 +107,7 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 		}
 	}()
 	got := stop()
-	if offered, achieved := float64(got.Offered)/got.DueSeconds, 4/got.DueSeconds; got.OfferedRate != offered || got.AchievedRate != achieved {
+	if offered, achieved := float64(got.Offered)/got.DueSeconds, float64(4-got.Overdue)/got.DueSeconds; got.OfferedRate != offered || got.AchievedRate != achieved {
 		t.Errorf("offered %v/s, achieved %v/s in %v s; want %v and %v", got.OfferedRate, got.AchievedRate, got.DueSeconds, offered, achieved)
 	}
 	if got.Succeeded != 10 || got.AnsweredInPhase() != 4 || got.Backlog != 6 {
@@ -151,5 +151,28 @@ func TestAnswersCountInThePhaseThatTheyComeIn(t *testing.T) {
 	h2test.Await(t, "all answers", func() bool { return one(r).Succeeded == 8 })
 	if got := stop(); got.AnsweredInPhase() != 3 || got.Backlog != 5 {
 		t.Errorf("%d answered in the phase and a backlog of %d, want 3 and 5", got.AnsweredInPhase(), got.Backlog)
+	}
+}
+
+// The rate of a load that has no more to send has only the answers that came until then; the others are overdue.
+func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
+	s := hold(t)
+	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)
+	stop := start(t, r)
+	for range 4 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "four answers", func() bool { return one(r).Succeeded == 4 })
+	h2test.Await(t, "the end of the schedule", func() bool {
+		dried := r.engine.dried.Load()
+		return dried > 0 && r.engine.now() > time.Duration(dried)
+	})
+	for range 6 {
+		(<-s.asked)()
+	}
+	h2test.Await(t, "all answers", func() bool { return one(r).Succeeded == 10 })
+	got := stop()
+	if early := got.AnsweredInPhase() - got.Overdue; early > 4 || got.AchievedRate != float64(early)/got.DueSeconds || got.AnsweredInPhase() != 10 || got.Backlog != 0 {
+		t.Errorf("%d answers, %d of them overdue, achieved %v/s in %v s, backlog %d", got.AnsweredInPhase(), got.Overdue, got.AchievedRate, got.DueSeconds, got.Backlog)
 	}
 }

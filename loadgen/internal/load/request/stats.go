@@ -29,6 +29,8 @@ type stats struct {
 	outcomes   []outcomeCount
 	// By the time of answers: those that ended in the phase, whenever their requests were sent, and the 2xx of them.
 	ended, answered int64
+	// overdue of these came after the last arrival of the load had been due, as the load had no more to send; late: the 2xx of them.
+	overdue, late int64
 }
 
 // outcomeCount counts the requests with one outcome. There are few outcomes, so a list of them is cheaper than a map.
@@ -64,13 +66,19 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts an answer, or a failure, that came in the phase.
-func (s *stats) came(o load.Outcome) {
+// came counts an answer, or a failure, that came in the phase, and whether it came once the schedule was over.
+func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended++
 	if o.Success() {
 		s.answered++
+	}
+	if overdue {
+		s.overdue++
+		if o.Success() {
+			s.late++
+		}
 	}
 }
 
@@ -91,7 +99,7 @@ func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	defer s.mu.Unlock()
 	r := result.Requests{
 		Offered: s.offered.Load(), Unsent: s.unsent.Load(), Succeeded: s.succeeded, Outcomes: map[string]int64{},
-		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages, Answered: new(s.answered),
+		UnsentLate: s.unsentLate.Load(), FailedLate: s.failedLate, Bytes: s.bytes, Pages: s.pages, Answered: new(s.answered), Overdue: s.overdue,
 	}
 	r.Sent = r.Offered - r.Unsent
 	r.Backlog = max(before+r.Sent-s.ended, 0)
@@ -99,7 +107,7 @@ func (s *stats) sums(length time.Duration, before int64) result.Requests {
 		r.Outcomes[o.outcome.String()] = o.count
 	}
 	if sec := length.Seconds(); sec > 0 {
-		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(s.answered)/sec
+		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(s.answered-s.late)/sec
 	}
 	return r
 }
