@@ -59,7 +59,7 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	for _, f := range p.faults {
 		phase, ok := phases[f.phase]
 		if !ok {
-			return nil, fmt.Errorf("the run ended before phase %s (remove its directory to run it again)", f.phase)
+			return trials, fmt.Errorf("the run ended before phase %s (remove its directory to run it again)", f.phase)
 		}
 		t := trial{plan: p, planted: f}
 		for _, c := range f.cases {

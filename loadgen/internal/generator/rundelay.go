@@ -1,10 +1,12 @@
 package generator
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,8 +22,8 @@ func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", 
 // given one: what a busy machine takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is
 // exported. It is safe for concurrent use.
 type RunDelay struct {
-	proc          string
-	total, slices *prometheus.Desc
+	proc                   string
+	total, slices, stopped *prometheus.Desc
 
 	mu        sync.Mutex
 	processes []*delayed
@@ -59,7 +61,8 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 		proc: proc,
 		total: prometheus.NewDesc("stormglass_process_run_delay_seconds_total",
 			"Seconds that threads of a process were runnable and waited for a processor.", labels, nil),
-		slices: prometheus.NewDesc("stormglass_process_timeslices_total", "Times that threads of a process were given a processor.", labels, nil),
+		slices:  prometheus.NewDesc("stormglass_process_timeslices_total", "Times that threads of a process were given a processor.", labels, nil),
+		stopped: prometheus.NewDesc("stormglass_process_stopped", "1 if the process was stopped (state T) when it was looked at, else 0.", labels, nil),
 	}
 	for _, p := range processes {
 		d.processes = append(d.processes, &delayed{Process: p, threads: map[string]schedstat{}})
@@ -82,6 +85,7 @@ func (d *RunDelay) Restarted(instance string, pid int) {
 func (d *RunDelay) Describe(descs chan<- *prometheus.Desc) {
 	descs <- d.total
 	descs <- d.slices
+	descs <- d.stopped
 }
 
 // Collect is of prometheus.Collector.
@@ -92,8 +96,22 @@ func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 		if p.look(d.proc) {
 			metrics <- prometheus.MustNewConstMetric(d.total, prometheus.CounterValue, float64(p.sum.waited)/1e9, p.Component, p.Instance)
 			metrics <- prometheus.MustNewConstMetric(d.slices, prometheus.CounterValue, float64(p.sum.slices), p.Component, p.Instance)
+			metrics <- prometheus.MustNewConstMetric(d.stopped, prometheus.GaugeValue, isStopped(d.proc, p.PID), p.Component, p.Instance)
 		}
 	}
+}
+
+// isStopped returns 1 if a process is stopped, by a signal or a debugger, and else 0.
+func isStopped(proc string, pid int) float64 {
+	text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(text[bytes.LastIndexByte(text, ')')+1:]), " ") // the name of a program may have parentheses
+	if strings.HasPrefix(fields, "T") || strings.HasPrefix(fields, "t") {
+		return 1
+	}
+	return 0
 }
 
 // look adds the wait of each thread since the last look. False: the process is gone, or the kernel does not tell.

@@ -89,3 +89,22 @@ func TestRunDelayOfThisProcess(t *testing.T) {
 		t.Errorf("told: %v, /proc/self/schedstat: %v", told, err)
 	}
 }
+
+// A process that a signal or a debugger has stopped is found by its state, also if its name has parentheses.
+func TestStoppedProcessIsSeen(t *testing.T) {
+	proc := t.TempDir()
+	for state, want := range map[string]float64{"S": 0, "R": 0, "T": 1, "t": 1} {
+		if err := os.MkdirAll(filepath.Join(proc, "10"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(proc, "10", "stat"), []byte("10 (a) T b) "+state+" 1 10 10 0"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := isStopped(proc, 10); got != want {
+			t.Errorf("%s: %v, want %v", state, got, want)
+		}
+	}
+	if got := isStopped(proc, 11); got != 0 {
+		t.Errorf("a process that is gone: %v", got)
+	}
+}

@@ -99,6 +99,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 
 // named are the signals that a mechanism names alone.
 func named(m mechanism) (names []string) {
+	names = slices.Clone(m.WhenStarved)
 	if m.Proof != "" {
 		names = append(names, m.Proof)
 	}
@@ -144,7 +145,7 @@ func generated() string {
 			title += " (limit)"
 		}
 		if m.OnlyBy != nil {
-			title += fmt.Sprintf("; `%s` where all of it is `%s`: %s", m.OnlyBy.Kind, m.OnlyBy.Signal, m.OnlyBy.Title)
+			title += fmt.Sprintf("; printed as `%s` (%s) if only `%s` deviates", m.OnlyBy.Kind, m.OnlyBy.Title, m.OnlyBy.Signal)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", m.Kind, title, code(m.Any, " or "), required(m), code(slices.Concat(m.Unless, m.Without), ", "), page)
 	}
@@ -166,16 +167,19 @@ func required(m mechanism) string {
 		all = append(all, code(names, " and "))
 	}
 	if m.Share > 0 {
-		all = append(all, fmt.Sprintf("%s counts from %g times the change of %s on", code(slices.Concat(m.All, m.Unless), ", "), m.Share, code(m.Any, ", ")))
+		all = append(all, fmt.Sprintf("(%s deviates only if it changed by at least %g times as much as %s)", code(slices.Concat(m.All, m.Unless), " or "), m.Share, code(m.Any, " or ")))
 	}
 	if m.OfLargest > 0 {
-		all = append(all, fmt.Sprintf("from %g times the largest change of %s on", m.OfLargest, code(m.Any, ", ")))
+		all = append(all, fmt.Sprintf("%s changed by at least %g times as much as at any other component", code(m.Any, " or "), m.OfLargest))
 	}
 	if len(m.Exceeds) > 0 {
-		all = append(all, "more than "+code(m.Exceeds, " or "))
+		all = append(all, fmt.Sprintf("%s changed more than %s", code(m.Any, " or "), code(m.Exceeds, " or ")))
+	}
+	if len(m.WhenStarved) > 0 {
+		all = append(all, code(m.WhenStarved, " and ")+" where threads wait for processors")
 	}
 	if m.Proof != "" {
-		all = append(all, fmt.Sprintf("`%s` after %s", m.Proof, m.ProofAfter))
+		all = append(all, fmt.Sprintf("`%s`, if it lasts for over %s", m.Proof, m.ProofAfter))
 	}
 	return strings.Join(all, "; ")
 }
@@ -202,7 +206,7 @@ func bounds(s signal) string {
 		called.Idle = 0
 		return fmt.Sprintf("%s; %s if it was called before, but not in the calm time", bounds(called), value(s.Idle, &s))
 	case s.Over != nil && s.Unit == unitEvent:
-		return "at once"
+		return "immediately"
 	case s.Over != nil:
 		return "from " + value(*s.Over, &s) + lasting(s)
 	case s.Limit != nil:
@@ -212,7 +216,7 @@ func bounds(s signal) string {
 	case s.Down:
 		return fmt.Sprintf("%g%% lower", 100*s.Share)
 	case s.Unit == unitEvent:
-		return "at once"
+		return "immediately"
 	case s.Times > 0:
 		return fmt.Sprintf("%s more, %g times as much", value(s.Least, &s), s.Times)
 	}

@@ -416,3 +416,16 @@ load 5s
 		}
 	}
 }
+
+// A workload that lacks pods makes no progress while their number stays the same.
+func TestWorkloadWithoutProgress(t *testing.T) {
+	evaluate(t, `
+load 5s
+  stormglass_workload_pods_missing{job="loadgen", workload="stuck", kind="Deployment"} 0x9 20x30
+  stormglass_workload_pods_missing{job="loadgen", workload="rolls", kind="Deployment"} 0x9 20 18 15 12 9 7 5 4 3 2 1 0x20
+
+eval range from 65s to 85s step 5s `+known.signal("workload-stalled").query(window)+`
+  {workload="stuck"} 20 20 20 20 20
+  {workload="rolls"} 0 0 0 0 0
+`)
+}

@@ -27,6 +27,8 @@ type mechanism struct {
 	Share float64
 	// OfLargest is the least share of what its first evidence changes by at any component then.
 	OfLargest float64 `yaml:"ofLargest"`
+	// WhenStarved lists further signals. One of them must deviate too, if it was recorded and waiting for processors can explain the first evidence.
+	WhenStarved []string `yaml:"whenStarved"`
 	// Recorded lists signals without whose data it never fires.
 	Recorded []string
 	// Proof is a signal that must deviate too if the evidence lasts for longer than ProofAfter.
@@ -79,11 +81,12 @@ type reasoning struct {
 	catalogue catalogue
 	recorded  []series
 	all       []episode
+	waits     starvation
 	o         Options
 }
 
 func newReasoning(known catalogue, recorded []series, o Options, share float64) reasoning {
-	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, o, share), o: o}
+	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, o, share), waits: starvationOf(recorded), o: o}
 }
 
 // near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer late.
@@ -248,6 +251,9 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		if !r.gather(&evidence, first, m) || r.prevented(m, first) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
 			continue
 		}
+		if also := slices.DeleteFunc(slices.Clone(m.WhenStarved), func(name string) bool { return !r.has(name) }); len(also) > 0 && r.starved(first) && !r.deviates(also, first, true) {
+			continue
+		}
 		if m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {
 			continue
 		}
@@ -264,6 +270,16 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		fired = append(fired, firing{mechanism: m, depth: depth, components: []string{first.component}, evidence: evidence, began: first.began, last: first.last, ended: first.ended})
 	}
 	return fired
+}
+
+// starved reports whether waiting for processors explains half of the least change of an episode's signal, at some time of it.
+func (r reasoning) starved(e episode) bool {
+	for at := range r.waits[e.component] {
+		if !at.Before(e.began) && !at.After(e.last) && 2*r.waits.least(e.signal, e.component, at) >= e.signal.Least {
+			return true
+		}
+	}
+	return false
 }
 
 // gather adds the episodes of the mechanism's signals All at the component of first, and reports whether each has one.
@@ -326,7 +342,7 @@ const together = 4
 
 // family is the kind of component of a process, as "etcd" of etcd-0; empty for what is no process.
 func (f firing) family() string {
-	if f.evidence[0].signal.Component != model.InstanceLabel {
+	if by := f.evidence[0].signal.Component; by != model.InstanceLabel && by != "component_instance" {
 		return ""
 	}
 	for _, kind := range control.Kinds() {
