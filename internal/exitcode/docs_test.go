@@ -16,10 +16,11 @@ import (
 func meanings() map[int]string {
 	return map[int]string{
 		Pass:        "every gate passed",
-		Fail:        "a gate failed",
+		Fail:        "a gate failed, or the cluster kept a load from its rate",
 		Usage:       "bad usage or a bad scenario",
-		NoData:      "could not judge: no data, busy machine, generator saturated, interrupted",
+		NoData:      "could not judge: no gates, no data, busy machine, generator saturated, a rate that could not be sent, interrupted",
 		Environment: "the environment failed",
+		Crash:       "the program crashed: a bug",
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	NoData = 3
 	// Environment: the machine, the control plane or the cluster failed.
 	Environment = 4
+	// Crash: the program has a bug. EX_SOFTWARE of sysexits.h.
+	Crash = 70
 )
 
 type usageError struct{ error }

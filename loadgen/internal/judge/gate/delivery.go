@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -77,7 +78,7 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 }
 
 // answeredAsTraced counts the refusals that a replay's trace has too: those that depend on the state of objects, and others up to
-// their share in the trace. 429 is none.
+// their share in the trace. 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -95,7 +96,8 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young is how many of the last arrivals need no answer yet: those of the last median service time, from least to slowAnswer seconds.
+// young is the number of last arrivals that need no answer yet. They arrived within the last median service time, which counts as least
+// to slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
@@ -116,7 +118,8 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	}
 	for _, name := range names {
 		out := result.Delivery{Name: name, What: "requests", Least: d.least(p.Name, name)}
-		w := work{outcomes: map[string]int64{}, full: d.inFlight(name)}
+		w := work{outcomes: map[string]int64{}, load: true}
+		most, due := d.inFlight(name), 0.0
 		for _, r := range rows {
 			if r.Load != name || r.DueSeconds == 0 { // without a time there is no rate
 				continue
@@ -134,26 +137,30 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 			w.backlog += float64(max(r.Backlog-(r.Offered-asked), 0) + overdue)
 			w.unsent += float64(r.Unsent)
 			w.late += float64(r.UnsentLate + r.FailedLate)
+			due = max(due, r.DueSeconds)
 			w.add(r.Service)
 			for code, n := range r.Outcomes {
 				w.outcomes[code] += n
 			}
+		}
+		if inFlight := w.all / due; inFlight >= float64(most)/4 { // else something other than a free slot was missing
+			w.full = strings.TrimSuffix(fmt.Sprintf("maxInFlight %d", most), " 0")
 		}
 		all = appendJudged(all, out, w, p)
 	}
 	return all
 }
 
-// inFlight names the bound of a load's requests under way.
-func (d delivering) inFlight(name string) string {
+// inFlight is how many requests of a load may be under way; 0: not known.
+func (d delivering) inFlight(name string) int {
 	if d.s != nil {
 		for _, l := range d.s.Loads() {
 			if l.Name == name {
-				return fmt.Sprintf("maxInFlight %d", l.MaxInFlight)
+				return int(l.MaxInFlight)
 			}
 		}
 	}
-	return "maxInFlight"
+	return 0
 }
 
 // appendJudged judges what was asked and done in a phase. Loads and actions without anything due are left out.
@@ -252,7 +259,7 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 		all = appendJudged(all, result.Delivery{Name: r.Load, What: "watches", Asked: r.Watches.Due, Done: done, Least: d.least(p.Name, r.Load)}, w, p)
 	}
 	for _, h := range d.m.Histories {
-		w := work{full: fmt.Sprintf("%d clients", h.Clients), unsent: float64(h.Skipped)}
+		w := work{full: fmt.Sprintf("the number of clients (%d)", h.Clients), unsent: float64(h.Skipped)}
 		out := result.Delivery{Name: h.Load, What: "operations", Asked: h.Skipped, Least: d.least(p.Name, h.Load)}
 		for _, o := range []result.HistoryOperations{h.Writes, h.Reads, h.CachedReads} {
 			out.Asked += o.Invoked

@@ -20,6 +20,7 @@ type work struct {
 	full      string // what bounds how many requests are under way; "": nothing
 	cut       string // how far it came before the phase ended; "": it ended
 	queues    bool   // what finds it full waits, and is not unsent
+	load      bool   // not an action
 }
 
 // add adds a distribution of service times; the p50 is the largest.
@@ -80,8 +81,10 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 		return slowedBy(p), strings.TrimPrefix(w.rest()+slowedOn(p), "; ")
 	case w.cut != "":
 		return result.LimitAsked, w.cut
+	case w.load && w.full == "":
+		return result.LimitAsked, w.took() + ": the objects that they needed were not there in time" + w.rest()
 	case w.full != "":
-		return result.LimitAsked, fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest())
+		return result.LimitAsked, strings.TrimPrefix(fmt.Sprintf("%s: %s is too little for the rate%s", w.took(), w.full, w.rest()), ": ")
 	}
 	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
 }
@@ -102,7 +105,11 @@ func slowedOn(p result.Phase) string {
 	return ""
 }
 
+// took says how long requests took; empty: it was not measured.
 func (w work) took() string {
+	if w.p50 == 0 && w.all == 0 {
+		return ""
+	}
 	if w.p50 <= slowAnswer && w.isSlow() {
 		return fmt.Sprintf("most of the time went into requests slower than %s (p50 %s)", show(scenario.Seconds, slowAnswer), show(scenario.Seconds, w.p50))
 	}

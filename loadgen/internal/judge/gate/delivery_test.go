@@ -41,6 +41,7 @@ func steady(load string, unsent, failed, backlog int64, p50 float64) result.Requ
 		Outcomes: map[string]int64{"201": sent - failed}, DueSeconds: due, OfferedRate: offered / due, AchievedRate: float64(answered) / due,
 		Service: lat(sent, p50, p50, p50), Latency: lat(sent, p50, p50, p50),
 	}
+	r.Service.Mean, r.Latency.Mean = p50, p50
 	if failed > 0 {
 		r.Outcomes["429"] = failed
 	}
