@@ -207,16 +207,15 @@ func (p *Plane) prepare(ctx context.Context) error {
 	return linkPrograms(p.layout, p.opts.Executable)
 }
 
-// Run waits until the plane ends: by ctx, by the control socket, or because a
-// process died, which is the only case that gives an error. Then it stops the plane.
-// If etcd died what still runs is killed at once: without etcd an API server cannot
-// end in order.
+// Run waits until the plane ends: by ctx, by the control socket, or because a component cannot be started again, which is the
+// only case that gives an error. Then it stops the plane. If an etcd member is dead, what still runs is killed at once: without
+// etcd an API server cannot end in order.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
-		p.Stop(context.Cause(ctx), now)
+		p.Stop(context.Cause(ctx), p.shutdownSignal(now))
 	case <-p.stopAsked.Done():
-		p.Stop(errAsked, now)
+		p.Stop(errAsked, p.shutdownSignal(now))
 	case err := <-p.died:
 		p.Stop(err, p.shutdownSignal(now))
 		return err

@@ -50,7 +50,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command(ctx, args[1:], stdout, stderr)
 }
 
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	commandline.AbortOnCrash()
+	defer commandline.OnCrash("controlplane", stderr, &code)
 	// Kubernetes puts flags of its own there as it is linked in, and cobra would
 	// offer them as ours. Only what constructs a component looks them up.
 	linked := pflag.CommandLine

@@ -19,6 +19,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/terminal"
 )
 
 type upOptions struct {
@@ -97,6 +98,9 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err := errors.Join(o.observer.find(executable), o.observer.free()); err != nil {
 		return exitcode.EnvironmentError(err)
 	}
+	if o.background {
+		terminal.SurvivePipes()
+	}
 	progress := &progressWriter{to: stderr}
 	settings, err := readSettings(ctx, o, stdin, progress)
 	if err != nil {
@@ -143,6 +147,12 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		fmt.Fprintln(progress, "write the result:", err)
 	}
+	if o.background {
+		if err := terminal.Leave(controlplane.LogFile(cluster.Dir, outputLog)); err != nil {
+			plane.Stop(err, now)
+			return exitcode.EnvironmentError(err)
+		}
+	}
 	if !o.background {
 		return exitcode.EnvironmentError(plane.Run(ctx, now))
 	}
@@ -151,6 +161,9 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	}
 	return nil
 }
+
+// outputLog is the name of the log of what a detached supervisor writes to its standard output and error.
+const outputLog = "supervisor-output"
 
 func crashTo(file string) error {
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)

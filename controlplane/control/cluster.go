@@ -176,7 +176,7 @@ type ComponentStatus struct {
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
 	// Connections lead to an API server through the load balancer.
 	Connections int `json:"connections,omitempty"`
-	// Restarts counts the starts after the first: the doing of faults and of handovers of a lease.
+	// Restarts counts the starts after the first: by faults, handovers of a lease and crashes.
 	Restarts int `json:"restarts,omitempty"`
 	// CPU is user plus system time since its start; RSS is resident memory in
 	// bytes, Shared the part of it that the plane's other processes share (they

@@ -71,7 +71,7 @@ func (claim *Claim) Start(ctx context.Context, beforeLeaders func(context.Contex
 			return err
 		}
 	}
-	// From here on the end of a component ends the plane.
+	// From here on the end of a component is unexpected.
 	claim.s.mu.Lock()
 	defer claim.s.mu.Unlock()
 	for _, c := range claim.components {

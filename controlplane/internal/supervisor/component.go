@@ -28,8 +28,7 @@ type component struct {
 	*instance
 	last     *instance // before the last restart; nil without one
 	restarts int
-	crashes  int       // ends in a row under a fault
-	revived  time.Time // when it was last restarted after such an end
+	crashes  int // unexpected ends in a row
 }
 
 // instance is one process of a component, from its start to after its end.
@@ -43,8 +42,7 @@ type instance struct {
 	// What follows is guarded by Supervisor.mu.
 	ready      bool
 	readyAfter time.Duration
-	// expected is true when its end was asked for or is due to a fault: it does not
-	// end the plane. claimed is true when a fault has ended it, or has taken over its
+	// expected is true when the plane ended it, or when a restart is under way. claimed is true when a fault has ended it, or has taken over its
 	// restart: no other restart is due.
 	expected, claimed bool
 }

@@ -13,16 +13,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
-// Components end by themselves under faults, by design: a scheduler or controller
-// manager that cannot renew its lease, an API server that is started while etcd has
-// no quorum, a process that the kernel kills because it has grown too large. In
-// production the kubelet (or systemd) starts them again, however they ended, so the
-// supervisor does. Without a fault such an end is the plane's, but for a handover.
-
-// aftermath is the time after a fault, or after a restart that it made necessary, in
-// which an exit may be due to it: a lease of 15 s that was renewed for the last time
-// just before, and a start that waits 10 s for an API server.
-const aftermath = 30 * time.Second
+// Components end by themselves: a scheduler or controller manager that cannot renew its lease, an API server that is started
+// while etcd has no quorum, a process that the kernel kills because it has grown too large, a crash. In production the kubelet
+// (or systemd) starts them again, however they ended, and so does the supervisor. An unexpected end is counted, and
+// its event says so.
 
 // The kubelet's back-off: the first restart is immediate, then it waits 10 s, twice as long each
 // time, up to five minutes, and starts over after ten minutes without an end.
@@ -41,16 +35,6 @@ func backoff(crashes int) time.Duration {
 	return min(wait, backoffMax)
 }
 
-// underFault reports whether the exit of a process may be due to a fault:
-// one is in force or has just ended, or the component had just been revived, which
-// with its back-off may be minutes after the fault.
-func underFault(faults []control.FaultStatus, revived, at time.Time) bool {
-	soonAfter := func(cause time.Time) bool { return at.Sub(cause) < aftermath }
-	return soonAfter(revived) || slices.ContainsFunc(faults, func(f control.FaultStatus) bool {
-		return f.Ended.IsZero() || soonAfter(f.Ended)
-	})
-}
-
 func (s *Supervisor) watch(c *component, i *instance) {
 	<-i.child.Done()
 	if i.agent != nil {
@@ -59,35 +43,33 @@ func (s *Supervisor) watch(c *component, i *instance) {
 	s.mu.Lock()
 	expected := i.expected
 	s.mu.Unlock()
-	how := i.child.Exit().String()
+	how, why := i.child.Exit().String(), ""
 	if !expected {
 		how = i.ending()
 	}
 	handover := !expected && s.handedOver(c.process.Kind, i)
-	if handover {
-		how += ", its lease handed over"
-	}
-	full := !expected && !handover && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output())
-	if full {
-		how += ", as etcd's database is full"
+	switch {
+	case handover:
+		how, why = how+", its lease handed over", ": its lease was handed over"
+	case !expected && leftByFullDatabase(c.process.Kind, i.child.Exit(), i.child.Output()):
+		how, why = how+", as etcd's database is full", ": its lease could not be renewed, as etcd's database is full"
 	}
 	s.plane.Events.Append(control.Event{
 		Time: i.child.Exit().At, Kind: control.EventExit, Component: c.process.Name, Detail: how, Expected: expected, Handover: handover,
 	})
-	if !expected && !s.restart(c, i, handover, full) {
-		s.plane.Fail(s.diedError(i))
+	if !expected {
+		s.restart(c, i, why)
 	}
 }
 
-// restart restarts a component that has ended unexpectedly, after its back-off, if
-// that was a handover of its lease, or due to a fault or a full database; else it returns false at once.
-func (s *Supervisor) restart(c *component, i *instance, handover, full bool) bool {
+// restart restarts a component that has ended unexpectedly, after its back-off.
+func (s *Supervisor) restart(c *component, i *instance, why string) {
 	exit := i.child.Exit()
-	faults := s.plane.Faults.List()
 	s.mu.Lock()
-	if !s.settled || !handover && !full && !underFault(faults, c.revived, exit.At) {
+	if !s.settled {
 		s.mu.Unlock()
-		return false
+		s.plane.Fail(s.diedError(i))
+		return
 	}
 	i.expected = true
 	if exit.At.Sub(i.child.Started) > backoffReset {
@@ -96,22 +78,19 @@ func (s *Supervisor) restart(c *component, i *instance, handover, full bool) boo
 	c.crashes++
 	wait := backoff(c.crashes)
 	s.mu.Unlock()
-	switch {
-	case handover:
-		s.plane.Progress("%-26s %s: its lease was handed over; started again in %v, as the kubelet would", c.process.Name, i.ending(), wait)
-	case full:
-		s.plane.Progress("%-26s %s: its lease could not be renewed, as etcd's database is full; started again in %v, as the kubelet would", c.process.Name, i.ending(), wait)
-	default:
-		s.plane.Progress("%-26s %s under a fault; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), wait, s.quoteLog(i))
+	quoted := ""
+	if why == "" {
+		quoted = s.quoteLog(i)
 	}
+	s.plane.Progress("%-26s %s%s; started again in %v, as the kubelet would%s", c.process.Name, i.ending(), why, wait, quoted)
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-s.plane.Closing.Done():
-		return true
+		return
 	case <-timer.C:
 	}
-	revived, err := s.revive(c, i, handover)
+	revived, err := s.revive(c, i)
 	switch {
 	case s.plane.Closing.Err() != nil: // the error may be due to that
 	case err != nil:
@@ -119,19 +98,15 @@ func (s *Supervisor) restart(c *component, i *instance, handover, full bool) boo
 	case revived:
 		s.plane.Faults.Renew(s.plane.Closing, c.process.Name)
 	}
-	return true
 }
 
 // revive starts a component whose process has ended by itself, unless a fault has
-// taken over its restart. A handover accounts for no exit that comes after.
-func (s *Supervisor) revive(c *component, i *instance, handover bool) (bool, error) {
+// taken over its restart.
+func (s *Supervisor) revive(c *component, i *instance) (bool, error) {
 	c.change.Lock()
 	defer c.change.Unlock()
 	s.mu.Lock()
 	due := c.instance == i && !i.claimed
-	if due && !handover {
-		c.revived = time.Now()
-	}
 	s.mu.Unlock()
 	if !due {
 		return false, nil
@@ -211,6 +186,7 @@ func (s *Supervisor) diedError(i *instance) error {
 
 const (
 	maxQuoted  = 8       // lines
+	mostErrors = 3       // of them
 	maxLogLine = 300     // bytes: a line of etcd's log may carry a whole stack
 	quotedTail = 4 << 20 // bytes: klog writes the stacks of all goroutines after a fatal error
 )
@@ -218,6 +194,8 @@ const (
 var (
 	// crashLine begins what Go, klog and etcd write when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
+	// klogHead is the time and the place of a line of klog.
+	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
 	// errorLine is an error in the log of a process that ended in order.
 	errorLine = regexp.MustCompile(`^(E\d{4} |\{"level":"error"|[Ee]rror: )`)
 )
@@ -231,8 +209,8 @@ func (s *Supervisor) quoteLog(i *instance) string {
 	return fmt.Sprintf("; from its log, %s:\n  %s", s.plane.Layout.Log(i.child.Name), strings.Join(lines, "\n  "))
 }
 
-// quote picks the lines of a log that say why the process ended: a crash and the
-// lines after it, else the last error and the last lines, else the last lines.
+// quote picks the lines of a log that say why the process ended, in their order: the last errors before the end, and then a crash
+// with the lines after it, or else the last lines.
 func quote(log string) []string {
 	var lines []string
 	for line := range strings.Lines(log) {
@@ -240,20 +218,36 @@ func quote(log string) []string {
 			lines = append(lines, line)
 		}
 	}
-	if at := lastMatch(lines, crashLine); at >= 0 {
-		lines = lines[at:min(len(lines), at+maxQuoted)]
-	} else if at := lastMatch(lines, errorLine); at >= 0 && at < len(lines)-maxQuoted {
-		lines = slices.Concat(lines[at:at+1], []string{"..."}, lines[len(lines)-maxQuoted+2:])
-	} else {
-		lines = lines[max(0, len(lines)-maxQuoted):]
+	rest := lastMatch(lines, crashLine)
+	if rest < 0 {
+		rest = max(0, len(lines)-maxQuoted+mostErrors)
 	}
-	lines = slices.Clone(lines)
+	quoted, after := lastErrors(lines[:rest])
+	if crashed := rest < len(lines) && crashLine.MatchString(lines[rest]); !crashed {
+		rest = max(after, len(lines)-maxQuoted+len(quoted), 0)
+	}
+	lines = append(quoted, lines[rest:min(len(lines), rest+maxQuoted-len(quoted))]...)
 	for i, line := range lines {
 		if len(line) > maxLogLine {
 			lines[i] = strings.ToValidUTF8(line[:maxLogLine], "") + "..."
 		}
 	}
 	return lines
+}
+
+// lastErrors returns the last errors among the lines, each message once, and the index after the last of them.
+func lastErrors(lines []string) (errs []string, after int) {
+	said := map[string]bool{}
+	for i, line := range slices.Backward(lines) {
+		message := klogHead.ReplaceAllString(line, "")
+		if !errorLine.MatchString(line) || said[message] || len(errs) == mostErrors {
+			continue
+		}
+		said[message] = true
+		errs, after = append(errs, line), max(after, i+1)
+	}
+	slices.Reverse(errs)
+	return errs, after
 }
 
 func lastMatch(lines []string, what *regexp.Regexp) int {

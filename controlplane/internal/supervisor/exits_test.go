@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
 )
 
@@ -14,29 +13,6 @@ func TestBackoffMatchesKubelet(t *testing.T) {
 	} {
 		if got := backoff(crashes); got != want {
 			t.Errorf("after %d ends in a row it waits %v, want %v", crashes, got, want)
-		}
-	}
-}
-
-// TestExitUnderFault: an exit while a fault is in force, or soon after.
-func TestExitUnderFault(t *testing.T) {
-	now := time.Date(2026, 11, 21, 15, 0, 0, 0, time.UTC)
-	ended := func(before time.Duration) control.FaultStatus { return control.FaultStatus{Ended: now.Add(-before)} }
-	for _, c := range []struct {
-		faults  []control.FaultStatus
-		revived time.Time
-		want    bool
-	}{
-		{nil, time.Time{}, false},
-		{[]control.FaultStatus{ended(time.Hour), {}}, time.Time{}, true},
-		{[]control.FaultStatus{ended(time.Hour), ended(20 * time.Second)}, time.Time{}, true},
-		{[]control.FaultStatus{ended(time.Minute)}, time.Time{}, false},
-		// It crashed under the fault again and again, and its back-off outlasted that.
-		{[]control.FaultStatus{ended(160 * time.Second)}, now.Add(-20 * time.Second), true},
-		{[]control.FaultStatus{ended(160 * time.Second)}, now.Add(-time.Minute), false},
-	} {
-		if got := underFault(c.faults, c.revived, now); got != c.want {
-			t.Errorf("%+v, revived %v: %v", c.faults, c.revived, got)
 		}
 	}
 }

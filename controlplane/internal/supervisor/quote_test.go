@@ -20,6 +20,7 @@ func TestQuoteExplainsExit(t *testing.T) {
 		{"etcd's", `{"level":"warn","msg":"slow"}` + "\n" + `{"level":"fatal","msg":"discovery failed"}` + "\n", `{"level":"fatal"`, `{"level":"fatal"`},
 		{"an error and usage after it", "E1122 12:00:00.000000       1 run.go:7] \"command failed\" err=\"group no/such has not been registered\"\n" + info(30) + "bye\n", "E1122 12:00:00.000000       1 run.go:7]", "bye"},
 		{"an error at the end", info(30) + "Error: unknown flag: --x\n", "I1122", "Error: unknown flag: --x"},
+		{"a lease that was lost", info(9) + "E1122 12:00:00.000000       1 lease.go:5] \"Failed to update lease\" err=\"context deadline exceeded\"\n" + info(20) + "E1122 12:00:09.000000       1 server.go:9] \"leaderelection lost\"\n", "E1122 12:00:00.000000       1 lease.go:5]", "leaderelection lost"},
 		{"no error", info(30) + "bye\n", "I1122", "bye"},
 		{"one line without an end", "oh", "oh", "oh"},
 		{"a long line", "panic: " + strings.Repeat("é", 1000), "panic: éé", "..."},

@@ -106,8 +106,7 @@ func (s *Supervisor) add(proc topology.Process) (*component, error) {
 	return c, nil
 }
 
-// Settle ends the start: from now on the end of a component is reported, and ends
-// the plane unless it is expected or under a fault.
+// Settle ends the start: from now on a component that ends is reported and started again.
 func (s *Supervisor) Settle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -91,6 +91,7 @@ func (m maker) apiServer(name string) *component {
 	c.setDeviation("advertise-address", Host, "", loopbackOnly)
 	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service may not be a loopback address")
 	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
+	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
 	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
 	c.setDeviation("kubelet-preferred-address-types", "InternalIP", "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", "no resolver knows the nodes' names")
 	c.setDeviation("service-cluster-ip-range", ServiceRange, "10.0.0.0/24", "room for more than 254 Services (the range that kubeadm uses)")

@@ -1,0 +1,21 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Clean makes foreign text safe to show: one line, no control characters (which could rewrite a terminal) and none that
+// reverse the reading order.
+func Clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, s)
+	return strings.TrimSpace(s)
+}
