@@ -42,6 +42,38 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
+// WaitOutLosses says when the cluster is gone and when it is back, until ctx ends. It returns an error if it cannot look.
+func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
+	p, err := newProbe(t.Admin)
+	if err != nil {
+		return fmt.Errorf("cluster %s (%s): %w", t.Cluster.Name, t.Cluster.Server, err)
+	}
+	waitOutLosses(ctx, p, func(text string) { say(fmt.Sprintf("cluster %s (%s) %s", t.Cluster.Name, t.Cluster.Server, text)) })
+	return nil
+}
+
+func waitOutLosses(ctx context.Context, p prober, say func(string)) {
+	for {
+		why := awaitLoss(ctx, p)
+		if why == nil {
+			return
+		}
+		say(fmt.Sprintf("cannot be reached: %v; the nodes wait for it", why))
+		gone := time.Now()
+		tick := time.NewTicker(probeEvery)
+		for p.ask(ctx) != nil {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			}
+		}
+		tick.Stop()
+		say(fmt.Sprintf("answers again, after %s", time.Since(gone).Round(time.Second)))
+	}
+}
+
 type prober interface {
 	// ask returns nil on any answer.
 	ask(context.Context) error

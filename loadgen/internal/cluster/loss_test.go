@@ -111,6 +111,25 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 	}
 }
 
+// Nodes alone wait for a cluster that is away for long, and say so once each time.
+func TestNodesWaitOutLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		answers := func(at time.Duration) (time.Duration, error) {
+			if at > 10*time.Second && at < 10*time.Minute || at > 20*time.Minute && at < 20*time.Minute+30*time.Second {
+				return 0, refused()
+			}
+			return time.Millisecond, nil
+		}
+		var said []string
+		waitOutLosses(ctx, acted{time.Now(), answers, nil}, func(text string) { said = append(said, text) })
+		if len(said) != 4 || !strings.Contains(said[0], "connection refused") || !strings.Contains(said[0], "the nodes wait for it") || !strings.HasPrefix(said[1], "answers again, after 9m4") {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
 // Whatever an API server says, it is there.
 func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{

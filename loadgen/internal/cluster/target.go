@@ -236,12 +236,19 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// authority signs the nodes' certificates.
+// aroundPhases is how long the nodes of a run live before and after its phases, at most.
+const aroundPhases = 2 * time.Hour
+
+// authority signs the nodes' certificates, which are valid for the run.
 func (t *Target) authority() node.Authority {
 	if t.signer != nil {
 		return t.signer
 	}
-	return node.NewCSRSigner(t.Admin, t.Labels)
+	life := time.Duration(0)
+	if longest := t.scenario.Longest(); longest > 0 {
+		life = longest + aroundPhases
+	}
+	return node.NewCSRSigner(t.Admin, t.Labels, life)
 }
 
 // KubeletAPI returns where simulated nodes serve a kubelet's API: at the scenario's address, or on the loopback

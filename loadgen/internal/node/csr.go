@@ -30,16 +30,23 @@ import (
 // its own --kube-api-qps, so hundreds of requests at once take a while.
 const csrTimeout = 5 * time.Minute
 
+// shortestLife of a certificate, which the API allows.
+const shortestLife = 10 * time.Minute
+
 type csrSigner struct {
 	admin  *rest.Config
 	labels map[string]string
+	life   time.Duration
 }
 
 // NewCSRSigner has a cluster sign the nodes' certificates through its CSR API (signer kubernetes.io/kube-
 // apiserver-client-kubelet). Requests are made, approved, awaited and deleted as admin. They carry labels, by
-// which those of a killed run are found.
-func NewCSRSigner(admin *rest.Config, labels map[string]string) Authority {
-	return &csrSigner{admin: admin, labels: labels}
+// which the requests of a killed run are found. Certificates are valid for life, which is a week at most; 0 means a week.
+func NewCSRSigner(admin *rest.Config, labels map[string]string, life time.Duration) Authority {
+	if life <= 0 || life > certLife {
+		life = certLife
+	}
+	return &csrSigner{admin: admin, labels: labels, life: life}
 }
 
 func (s *csrSigner) For(ctx context.Context, node string) (*rest.Config, error) {
@@ -67,7 +74,7 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 // TryCertificates finds out whether a cluster signs client certificates for nodes, and for kube-proxies, and accepts
 // them, with a request in the name of a node that does not exist. The request is deleted. An error is one line.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
-	signer := NewCSRSigner(admin, labels)
+	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
 	if err == nil {
 		err = accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "create", Resource: "nodes"})
@@ -133,7 +140,7 @@ func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name,
 
 func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name, signer string, usage certificatesv1.KeyUsage, request []byte) ([]byte, error) {
 	requests := client.CertificatesV1().CertificateSigningRequests()
-	seconds := int32(certLife / time.Second)
+	seconds := int32(s.life / time.Second)
 	made, err := requests.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: name + "-", Labels: s.labels},
 		Spec: certificatesv1.CertificateSigningRequestSpec{

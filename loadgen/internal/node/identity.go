@@ -63,7 +63,7 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 	return o.made, err
 }
 
-// certLife is longer than any run, so that no certificate is rotated.
+// certLife is the longest life of a certificate. None is rotated.
 const certLife = 7 * 24 * time.Hour
 
 // clockSkew that a new certificate forgives.

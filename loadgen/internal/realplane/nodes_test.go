@@ -33,7 +33,7 @@ func TestControlPlaneAcceptsNodesAsKubelets(t *testing.T) {
 	labels := map[string]string{"stormglass.example/run": "test"}
 	signer, err := node.NewSigner(config, plane.Cluster().NodeCA)
 	must(t, err)
-	csr := node.NewCSRSigner(config, labels)
+	csr := node.NewCSRSigner(config, labels, 0)
 	for name, test := range map[string]struct {
 		fidelity string
 		ids      node.Identities

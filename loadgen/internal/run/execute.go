@@ -22,6 +22,7 @@ import (
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
+	defer context.AfterFunc(r.target.lost, func() { r.display.fail(context.Cause(r.target.lost).Error()) })()
 	beside, stop := r.patient()
 	var helpers errgroup.Group
 	events := follower{journal: r.journal, supervisor: r.target.supervisor, after: r.target.eventsBefore, told: r.target.faultsBefore, moves: followMoves(r.target.Versions), restarted: r.delays.Restarted}
@@ -64,7 +65,11 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	r.tearDown()
 	r.display.beginStage(Ending)
-	windUp, cancelWindUp := r.windUp(windUpTimeout)
+	within := windUpTimeout
+	if r.target.isLost() {
+		within = lostCleanupWithin
+	}
+	windUp, cancelWindUp := r.windUp(within)
 	defer cancelWindUp()
 	r.loads.stopAll()
 	r.loads.finish(ctx, r.step)
@@ -139,6 +144,7 @@ func (r *run) fail(err error) {
 	if r.target.supervisor != nil && r.target.isLost() {
 		r.info.UnexpectedExits = append(r.info.UnexpectedExits, context.Cause(r.target.lost).Error())
 	}
+	r.display.fail(err.Error())
 	r.step("failed: %v", err)
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }

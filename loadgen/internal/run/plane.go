@@ -35,7 +35,7 @@ func FindControlPlane() (string, error) {
 const planeDir = "controlplane"
 
 // ErrPlaneEnded is the cause by which a run ends when its plane does.
-var ErrPlaneEnded = errors.New("the control plane ended while the run went on")
+var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
 	console

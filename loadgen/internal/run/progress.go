@@ -51,6 +51,8 @@ type Snapshot struct {
 	// Stops are the conditions that end the run early. Gates is how many there are; they are judged at the end.
 	Stops []StopState
 	Gates int
+	// Failure is why the environment failed; empty: it has not. The state of nodes and pods is not known then.
+	Failure string
 }
 
 // Ending is the phase of a Snapshot while loads and nodes end, and what the run made is removed.
@@ -121,6 +123,7 @@ type display struct {
 	current *scenario.Phase
 	start   time.Time
 	phases  []PhaseState
+	failure string
 	last    Snapshot
 }
 
@@ -155,6 +158,17 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 
 // beginStage shows what comes after the phases as a phase of no known length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
+
+// fail shows that the environment has failed. Nil: nothing is shown yet.
+func (d *display) fail(why string) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	d.failure = why
+	d.mu.Unlock()
+	d.changed()
+}
 
 // endPhase shows a phase as over.
 func (d *display) endPhase(stamp result.Phase) {
@@ -191,6 +205,7 @@ func (d *display) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			d.progress.Live(d.snapshot(time.Now())) // what is shown while the run ends
 			return nil
 		case now := <-tick.C:
 			d.last = d.snapshot(now)
@@ -222,11 +237,11 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	if p != nil {
 		s.Phase, s.Until, s.Elapsed, s.Length = p.Name, p.Until.String(), now.Sub(start), lengthOf(p)
 	}
-	d.steered(&s)
 	d.loads.snapshot(&s)
 	s.Nodes, s.NodesReady = d.nodes.live()
 	w := d.workload.Live()
 	s.PodsWanted, s.PodsReady = w.PodsWanted, w.PodsReady
+	d.steered(&s)
 	s.Stops = d.aborts.states()
 	for _, f := range d.timeline.InForce() {
 		s.Faults = append(s.Faults, f.String())
@@ -243,6 +258,9 @@ func (d *display) steered(s *Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Phases = d.phases
+	if s.Failure = d.failure; s.Failure != "" {
+		s.Nodes, s.NodesReady, s.PodsWanted, s.PodsReady, s.WatchesOpen = 0, 0, 0, 0, 0
+	}
 }
 
 // console shows steps to the user and knows whether they still wait for the end.

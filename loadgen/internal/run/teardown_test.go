@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -154,5 +155,29 @@ func TestTeardownIsShown(t *testing.T) {
 	r.display.beginStage(Ending)
 	if s := r.display.snapshot(time.Now()); s.Phase != "ending" {
 		t.Errorf("after the teardown: %+v", s)
+	}
+}
+
+// shown keeps the last state that was shown.
+type shown struct{ last Snapshot }
+
+func (*shown) Step(string)       {}
+func (s *shown) Live(n Snapshot) { s.last = n }
+
+// The last state that is shown is the true one: it stays while what the run made is removed.
+func TestFailureIsShown(t *testing.T) {
+	r, _ := tornDown(t, "")
+	var seen shown
+	r.display.progress = &seen
+	r.display.beginPhase(&r.o.Scenario.Phases[0], time.Now())
+	r.display.beginStage(Ending)
+	r.display.fail("cluster x is gone")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.display.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := seen.last; s.Phase != Ending || s.Failure != "cluster x is gone" || s.Nodes != 0 || s.WatchesOpen != 0 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
+// lostCleanupWithin bounds the end of nodes and the clean-up, each, where the cluster is gone: it may come back.
+const lostCleanupWithin = 20 * time.Second
+
 // unlockTimeout bounds the release of a lock, which expires by itself.
 const unlockTimeout = 10 * time.Second
 
@@ -129,7 +132,13 @@ func gateNotes(gates []gate.Compiled, t *cluster.Target, source *promimport.Sour
 	return notes
 }
 
-func (u *userCluster) awaitLoss(ctx context.Context) error { return u.cluster.AwaitLoss(ctx) }
+// awaitLoss waits for the loss of the cluster. Nodes alone are never lost: they wait for it, as kubelets do.
+func (u *userCluster) awaitLoss(ctx context.Context) error {
+	if u.cluster.NodesAlone {
+		return u.cluster.WaitOutLosses(ctx, u.Step)
+	}
+	return u.cluster.AwaitLoss(ctx)
+}
 
 func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
 
@@ -142,13 +151,17 @@ func (u *userCluster) unlock() error {
 
 func (u *userCluster) lockTaken() string { return u.lock.Taken() }
 
-func (u *userCluster) close(bool, []result.Phase) error { return u.discard(false) }
+func (u *userCluster) close(lost bool, _ []result.Phase) error { return u.discard(lost) }
 
 // discard removes what the run made. The error names what is left and the command that
 // removes it.
-func (u *userCluster) discard(bool) error {
+func (u *userCluster) discard(lost bool) error {
 	u.step("removing what the run made from the cluster")
-	ctx, cancel := u.windUp(windUpTimeout)
+	within := windUpTimeout
+	if lost {
+		within = lostCleanupWithin
+	}
+	ctx, cancel := u.windUp(within)
 	defer cancel()
 	err := u.cluster.Cleanup(ctx, u.Step)
 	if err == nil {

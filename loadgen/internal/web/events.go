@@ -43,6 +43,8 @@ func stateOf(n run.Snapshot, steps []string) state {
 // word is what the run does.
 func word(n run.Snapshot) string {
 	switch {
+	case n.Failure != "":
+		return "FAILED"
 	case n.Paused > 0:
 		return "PAUSED"
 	case n.Phase == run.Ending, len(n.Phases) > 0 && n.Phases[len(n.Phases)-1].Took > 0:

@@ -107,8 +107,9 @@ type Fleet struct {
 	members []*member // by index; nil: it has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // that have not been admitted
-	told    map[string]bool // lines
-	last    string          // of them
+	told    map[string]bool // bounds that workers passed, and reasons of refusals, that were shown
+	refused int             // of these reasons
+	last    string          // the newest refusal, in a line
 	failed  error
 	failing chan struct{} // closed with failed
 	ending  bool

@@ -3,6 +3,8 @@ package workers
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +48,9 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	if m.fleet.nodes == nil {
 		return g, errors.New("the workers have no nodes")
 	}
+	if !m.owns(nodeName) {
+		return g, errors.New("the node is not in the worker's share")
+	}
 	ids := m.fleet.nodes.Identities
 	var c *rest.Config
 	if nodeName == "" {
@@ -65,6 +70,17 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	}
 	g.Cert, g.Key = c.CertData, c.KeyData
 	return g, nil
+}
+
+// owns reports whether a node is in the worker's share of the run's nodes; of the empty name, whether they have kube-proxies.
+func (m *member) owns(nodeName string) bool {
+	nodes := m.fleet.nodes
+	if nodeName == "" {
+		return nodes.Spec.KubeProxy
+	}
+	digits, ok := strings.CutPrefix(nodeName, nodes.NamePrefix)
+	number, err := strconv.Atoi(digits)
+	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
 // renewNodeTokens sends workers the tokens of their nodes that were renewed.

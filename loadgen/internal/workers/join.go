@@ -41,7 +41,9 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	if ending {
 		return false, errOver
 	}
+	l.until = time.Now().Add(helloWithin)
 	first, err := l.receive(largestHello, helloWithin)
+	l.until = time.Time{}
 	f.mu.Lock()
 	delete(f.peers, l)
 	f.mu.Unlock()
@@ -53,7 +55,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	}
 	m, refusal := f.admit(l, *first.Hello)
 	if refusal != "" {
-		f.tell("worker %d (%s at %s) was refused: %s", first.Hello.Index, first.Hello.Name, l.conn.RemoteAddr(), refusal)
+		f.tellRefused(l.conn.RemoteAddr(), refusal)
 		_ = l.send(message{Refused: refusal}) // it may be gone
 		return true, nil                      // as far as its starter goes
 	}
@@ -70,11 +72,11 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	n := len(f.members)
 	switch {
 	case !f.secrets.holds(h.Token):
-		return nil, "the token is not that of this run (take the token file that the coordinator wrote for it)"
+		return nil, "the token belongs to another run (take the token file that the coordinator wrote for it)"
 	case h.Protocol != protocolVersion:
 		return nil, fmt.Sprintf("the worker speaks version %d of the protocol, the coordinator version %d (use the same build of loadgen)", h.Protocol, protocolVersion)
 	case h.Build != f.build:
-		return nil, fmt.Sprintf("the worker is loadgen %s, the coordinator %s (use the same build)", h.Build, f.build)
+		return nil, fmt.Sprintf("the worker is loadgen %s, the coordinator %s (use the same build)", shown(h.Build), f.build)
 	case h.Index < 0 || h.Index >= n:
 		return nil, fmt.Sprintf("there is no worker %d: the run has %d, from 0 to %d", h.Index, n, n-1)
 	case f.members[h.Index] != nil:
@@ -96,13 +98,30 @@ func (f *Fleet) notify() {
 
 // tell says a line about a worker, once.
 func (f *Fleet) tell(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
+	line := shown(fmt.Sprintf(format, args...))
 	f.mu.Lock()
-	f.last = line
 	before := f.told[line]
 	f.told[line] = true
 	f.mu.Unlock()
 	if !before {
+		f.step("%s", line)
+	}
+}
+
+// mostRefusals are shown at most: anybody on the network can have as many as they like.
+const mostRefusals = 20
+
+// tellRefused says why a peer was refused, once for each reason. Nothing that it sent before it showed the token is in a reason.
+func (f *Fleet) tellRefused(from net.Addr, refusal string) {
+	f.mu.Lock()
+	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
+	line, first := f.last, !f.told[refusal] && f.refused < mostRefusals
+	if first {
+		f.told[refusal] = true
+		f.refused++
+	}
+	f.mu.Unlock()
+	if first {
 		f.step("%s", line)
 	}
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/stormglass/stormglass/internal/exitcode"
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/internal/samples"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // noStarter starts no workers.
@@ -97,7 +100,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		want   string
 		told   bool
 	}{
-		"another token":   {func(w *Worker) { w.TokenFile = other }, "token is not that of this run", true},
+		"another token":   {func(w *Worker) { w.TokenFile = other }, "token belongs to another run", true},
 		"another build":   {func(w *Worker) { w.Build = "v2" }, "the worker is loadgen v2, the coordinator v1", true},
 		"no such index":   {func(w *Worker) { w.Index = 2 }, "there is no worker 2: the run has 2, from 0 to 1", true},
 		"a negative one":  {func(w *Worker) { w.Index = -1 }, "indexes begin at 0", false},
@@ -115,6 +118,71 @@ func TestStrangersAreRefused(t *testing.T) {
 		if c.told {
 			h2test.Await(t, "the coordinator to tell of "+name, func() bool { return b.said(c.want) })
 		}
+	}
+}
+
+// A peer without the token has none of its text shown, and many of them give few lines.
+func TestStrangersTextIsNotShown(t *testing.T) {
+	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
+	for i := range 3 * mostRefusals {
+		conn, err := tls.Dial("tcp", b.fleet.address(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLink(conn)
+		if err := l.send(message{Hello: &hello{Protocol: protocolVersion, Build: "v1", Token: fmt.Sprint(i), Name: "evil\x1b[2J\nloadgen: PASS"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.receive(largestHello, helloWithin); err != nil || !strings.Contains(got.Refused, "token belongs to another run") {
+			t.Errorf("%+v, %v", got, err)
+		}
+		conn.Close()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	refusals := 0
+	for _, step := range b.steps {
+		if strings.ContainsAny(step, "\x1b\n") || strings.Contains(step, "evil") {
+			t.Errorf("%q", step)
+		}
+		if strings.Contains(step, "was refused") {
+			refusals++
+		}
+	}
+	if refusals != 1 {
+		t.Errorf("%d lines about refusals: %q", refusals, b.steps)
+	}
+}
+
+// A hello is given up once its time is over, though bytes of it come.
+func TestSlowHelloIsGivenUp(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	l := newLink(near)
+	l.until = time.Now().Add(-time.Second)
+	go func() { _, _ = far.Write([]byte{0}) }() // ends with the pipe
+	if _, err := l.receive(largestHello, time.Hour); !isTimeout(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A worker gets credentials of the nodes of its share, and a measurement that comes too early ends it and not the coordinator.
+func TestWorkersGetTheirShare(t *testing.T) {
+	f := &Fleet{members: make([]*member, 3), nodes: &node.Config{NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10}}, failing: make(chan struct{})}
+	near, far := net.Pipe()
+	defer far.Close()
+	m := newMember(f, newLink(near), hello{Index: 1, Name: "w"})
+	f.members[1] = m
+	for name, want := range map[string]bool{
+		"sg-1": true, "sg-4": true, "sg-7": true, "sg-0": false, "sg-10": false, "sg-13": false, "sg-01": false, "sg-+1": false, "sg--2": false, "prod-node-1": false, "1": false, "": false,
+	} {
+		if got := m.owns(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+	m.take(message{Slot: &samples.Slot{}}, time.Now())
+	if m.lost == nil || !strings.Contains(m.lost.Why, "before the run began") {
+		t.Errorf("%v", m.lost)
 	}
 }
 

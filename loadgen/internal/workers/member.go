@@ -62,7 +62,7 @@ type member struct {
 
 func newMember(f *Fleet, l *link, h hello) *member {
 	m := &member{
-		fleet: f, index: h.Index, name: h.Name, link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
+		fleet: f, index: h.Index, name: shown(h.Name), link: l, out: make(chan message, mostPosted), gone: make(chan struct{}),
 		calls: map[int64]chan reply{}, next: 1, ready: make(chan reply, 1), tokens: map[string]string{},
 	}
 	m.ctx, m.end = context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func (m *member) serve() {
 	defer sending.Wait()
 	sending.Go(m.sendAll)
 	for {
-		got, err := m.link.receive(largestMessage, lostAfter)
+		got, err := m.link.receive(largestOfWorker, lostAfter)
 		if err != nil {
 			switch {
 			case isTimeout(err):
@@ -168,7 +168,12 @@ func (m *member) take(got message, at time.Time) {
 		got.Reply.at = at
 		m.takeReply(*got.Reply)
 	case got.Slot != nil:
-		if err := m.fleet.recorder().Add(m.index, *got.Slot); err != nil {
+		r := m.fleet.recorder()
+		if r == nil {
+			m.lose("has failed: it sent a measurement before the run began")
+			return
+		}
+		if err := r.Add(m.index, *got.Slot); err != nil {
 			m.lose("has failed: " + err.Error())
 		}
 	case got.Live != nil:
@@ -180,7 +185,7 @@ func (m *member) take(got message, at time.Time) {
 		m.nodes = *got.Nodes
 		m.mu.Unlock()
 	case got.Step != "":
-		m.fleet.step("worker %d (%s): %s", m.index, m.name, got.Step)
+		m.fleet.step("worker %d (%s): %s", m.index, m.name, shown(got.Step))
 	case got.Ask != nil:
 		m.fleet.serving.Go(func() { m.give(*got.Ask) })
 	case got.Opened != "":

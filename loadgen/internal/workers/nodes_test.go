@@ -22,6 +22,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/result"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 const sevenNodes = `
@@ -245,7 +246,7 @@ func (s signed) ForProxies(ctx context.Context) (*rest.Config, error) { return s
 
 // asking are the identities of a worker whose coordinator has some, without a network between them.
 func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
-	m := newMember(&Fleet{nodes: &node.Config{Identities: ids}}, nil, hello{})
+	m := newMember(&Fleet{members: make([]*member, 1), nodes: &node.Config{Identities: ids, NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10, KubeProxy: true}}}, nil, hello{})
 	asked := newAskedIdentities(func(sent message) error { m.give(*sent.Ask); return nil }, &rest.Config{
 		Host: "https://workers-view", BearerToken: "of the load", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")},
 	})

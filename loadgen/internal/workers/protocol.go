@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
@@ -23,8 +25,12 @@ const protocolVersion = 2
 const (
 	// largestHello bounds what is read from a peer that has not shown the token.
 	largestHello = 16 << 10
-	// largestMessage bounds all others: traces and histograms.
+	// largestOfWorker bounds the messages of a worker: histograms. JSON takes several times as much memory.
+	largestOfWorker = 64 << 20
+	// largestMessage bounds the messages of the coordinator: a scenario with its traces.
 	largestMessage = 512 << 20
+	// longestShown is how many bytes of a peer's text are shown.
+	longestShown = 300
 	// A message is sent in pieces, and each within a time.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
@@ -136,6 +142,7 @@ type link struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	within time.Duration // for the next piece that is received
+	until  time.Time     // for all that is received; zero: no limit
 
 	mu sync.Mutex // held while a message is sent
 }
@@ -150,7 +157,11 @@ func newLink(conn net.Conn) *link {
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
-	_ = p.conn.SetReadDeadline(time.Now().Add(p.within)) // a closed connection fails below
+	deadline := time.Now().Add(p.within)
+	if !p.until.IsZero() && p.until.Before(deadline) {
+		deadline = p.until
+	}
+	_ = p.conn.SetReadDeadline(deadline) // a closed connection fails below
 	return p.conn.Read(b)
 }
 
@@ -172,6 +183,14 @@ func (l *link) send(m message) error {
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// shown makes a peer's text safe to show: one short line without control characters.
+func shown(text string) string {
+	if len(text) > longestShown {
+		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
+	}
+	return terminal.Clean(text)
 }
 
 // receive reads a message of at most so many bytes. It fails if nothing comes within a time.

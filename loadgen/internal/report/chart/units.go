@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/stormglass/stormglass/internal/digits"
+	"github.com/stormglass/stormglass/internal/terminal"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -207,18 +207,7 @@ func three(v float64) string {
 
 // Clean makes foreign text safe to show: one line, no control characters
 // (which could rewrite a terminal) and none that reverse the reading order.
-func Clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\r':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s)
-	return strings.TrimSpace(s)
-}
+func Clean(s string) string { return terminal.Clean(s) }
 
 // TextWidth is the width of s in characters.
 func TextWidth(s string) int { return utf8.RuneCountInString(s) }
