@@ -31,11 +31,15 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab/a`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := loadgen.SaveBaseline(cmd.Context(), filepath.Join(dir, args[0]), args[1:])
+			to, err := baselineDir(dir, args[0])
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs saved\n", filepath.Join(dir, args[0]), n)
+			n, err := loadgen.SaveBaseline(cmd.Context(), to, args[1:])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d runs saved\n", to, n)
 			return nil
 		},
 	}
@@ -54,7 +58,11 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	show := &cobra.Command{
 		Use: "show NAME", Short: "Print the figures of a baseline's runs", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			runs, err := loadgen.ReadBaseline(cmd.Context(), filepath.Join(dir, args[0]))
+			from, err := baselineDir(dir, args[0])
+			if err != nil {
+				return err
+			}
+			runs, err := loadgen.ReadBaseline(cmd.Context(), from)
 			if err != nil {
 				return err
 			}
@@ -65,4 +73,12 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	showForm = commandline.AddOutput(show)
 	cmd.AddCommand(save, list, show)
 	return cmd
+}
+
+// baselineDir returns the directory of a baseline below the directory of all baselines. A name that leads out of it is bad usage.
+func baselineDir(all, name string) (string, error) {
+	if name != filepath.Base(name) || name == "." || name == ".." || name == string(filepath.Separator) {
+		return "", loadgen.Usage(fmt.Errorf("baseline %q: write a name without a path (--baselines names the directory of all baselines)", name))
+	}
+	return filepath.Join(all, name), nil
 }

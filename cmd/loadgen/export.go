@@ -83,6 +83,9 @@ func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out strin
 	if o.Format != loadgen.ExportOpenMetrics || out == "" {
 		return loadgen.Export(cmd.Context(), dir, o)
 	}
+	if info, err := os.Stat(out); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return done, loadgen.Usage(fmt.Errorf("--out: %s exists and is not empty (choose another file, or remove it)", out))
+	}
 	f, err := openOutput("--out", out, os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return done, err

@@ -26,6 +26,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	commandline.AbortOnCrash()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -35,7 +36,8 @@ type verdictError int
 
 func (v verdictError) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
 
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer commandline.OnCrash("loadgen", stderr, &code)
 	ctx, signals, stop := listen(ctx)
 	defer stop()
 
@@ -45,6 +47,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	if cmd, _, err := root.Find(args); err == nil {
+		signals.brief.Store(isBrief(cmd))
+	}
 	err := root.ExecuteContext(ctx)
 	var verdict verdictError
 	switch {
@@ -76,8 +81,9 @@ say, and ends with a verdict and a report. Without --kubeconfig it brings up a
 real control plane of its own (etcd, kube-apiserver, kube-scheduler,
 kube-controller-manager) for the run.
 
-Exit codes: 0 every gate passed, 1 a gate failed, 2 bad usage or a bad
-scenario, 3 could not judge (no data, busy machine, generator saturated,
+Exit codes: 0 every gate passed, 1 a gate failed or the cluster kept a load
+from its rate, 2 bad usage or a bad scenario, 3 could not judge (no gates, no
+data, busy machine, generator saturated, a rate that could not be sent,
 interrupted), 4 the environment failed.`,
 		Example: `  loadgen run rollout-demo
   loadgen run rollout-500 --set nodes.count=100

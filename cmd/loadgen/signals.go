@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stormglass/stormglass/loadgen"
 )
 
 const (
@@ -16,6 +22,8 @@ const (
 	// reportGrace is the time after the second signal in which a third one does not
 	// end the program: the report is being written.
 	reportGrace = 5 * time.Second
+	// endsWithin is how long a command that only reads and writes files may take to end after the first signal.
+	endsWithin = 1500 * time.Millisecond
 )
 
 // Actions on a signal.
@@ -57,6 +65,19 @@ type interrupts struct {
 	hurried chan struct{}
 	patient atomic.Bool
 	before  atomic.Pointer[func()]
+	brief   atomic.Bool // the command has nothing to remove, unless it is patient
+}
+
+// endBrief ends a brief command that has not ended by itself, as one that waits for a file.
+func (i *interrupts) endBrief() {
+	if !i.brief.Load() || i.patient.Load() {
+		return
+	}
+	if do := i.before.Load(); do != nil {
+		(*do)()
+	}
+	fmt.Fprintln(os.Stderr, "loadgen: interrupted")
+	os.Exit(loadgen.ExitNoData)
 }
 
 // atEnd sets what is done before a third signal ends the program.
@@ -67,6 +88,14 @@ func (i *interrupts) atEnd(do func()) { i.before.Store(&do) }
 func (i *interrupts) second() <-chan struct{} {
 	i.patient.Store(true)
 	return i.hurried
+}
+
+// isBrief reports whether a command starts no processes and makes nothing in a cluster, or is patient once it has.
+func isBrief(cmd *cobra.Command) bool {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	return !slices.Contains([]string{"alerts", "cleanup", "observe", "serve", "worker", "workers"}, cmd.Name())
 }
 
 // listen returns a context that ends with the first signal to end. Of a hangup only
@@ -89,6 +118,7 @@ func listen(parent context.Context) (ctx context.Context, i *interrupts, stop fu
 				case endInOrder:
 					signal.Ignore(syscall.SIGHUP)
 					cancel()
+					time.AfterFunc(endsWithin, i.endBrief)
 				case hurryUp:
 					close(i.hurried)
 				case endAtOnce:

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stormglass/stormglass/internal/commandline"
 	"github.com/stormglass/stormglass/internal/userfile"
@@ -23,7 +25,12 @@ type manifestText struct{ name, text string }
 // kustomize builds a kustomization by a kubectl: that of controlplane, beside this program or on PATH, or another on PATH.
 // Linked in, kustomize would make loadgen a third larger.
 func kustomize(dir string) (string, error) {
-	build := exec.Command("kubectl", "kustomize", dir)
+	if err := regularBelow(dir); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), kustomizeWithin)
+	defer cancel()
+	build := exec.CommandContext(ctx, "kubectl", "kustomize", dir)
 	if self, err := os.Executable(); err == nil {
 		if found, err := commandline.Find(self, "controlplane"); err == nil { // which is kubectl by that name
 			build.Path, build.Err = found, nil
@@ -31,6 +38,9 @@ func kustomize(dir string) (string, error) {
 	}
 	text, err := build.Output()
 	var failed *exec.ExitError
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("kubectl kustomize took longer than %v", kustomizeWithin)
+	}
 	if errors.As(err, &failed) {
 		return "", fmt.Errorf("kubectl kustomize: %s", strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "error: "))
 	}
@@ -38,6 +48,23 @@ func kustomize(dir string) (string, error) {
 		return "", fmt.Errorf("it is a kustomization, and there is neither a controlplane nor a kubectl that builds it: %w", err)
 	}
 	return string(text), nil
+}
+
+// kustomizeWithin bounds the build of a kustomization.
+const kustomizeWithin = time.Minute
+
+// regularBelow returns an error for the first file below a directory that is not regular: reading a pipe may never end.
+func regularBelow(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return userfile.Cause(err)
+		}
+		info, err := os.Stat(path) // of what a link leads to
+		if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is not a regular file", path)
+		}
+		return nil // a link that leads nowhere is for kustomize to tell
+	})
 }
 
 // readManifests reads a file, what a kustomization builds, or the files of another directory in the order of their names;

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -44,6 +45,9 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
 			return 0, exitcode.Usagef("%s: %s: its figures are not those of a whole run (leave it out)", r.dir, why)
+		}
+		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
+			return 0, exitcode.Usagef("%s: nothing was measured (a baseline is of runs with figures)", r.dir)
 		}
 		if field := unlike(like.scenario, r.scenario); field != "" {
 			return 0, exitcode.Usagef("%s and %s differ in %s of the scenario (a baseline is of one)", like.dir, r.dir, field)

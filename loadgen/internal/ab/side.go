@@ -94,6 +94,8 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	case info.IsDir():
 		s.Baseline = spec
 		return nil
+	case !info.Mode().IsRegular():
+		return exitcode.Usagef("it is not a regular file (give %s)", specHint)
 	case info.Mode().Perm()&0o111 != 0 || isProgram(spec):
 		if s.ControlPlane != "" {
 			return exitcode.Usagef("%s was given too (name one binary or revision)", s.given())

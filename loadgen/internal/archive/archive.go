@@ -54,7 +54,7 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser parses the PromQL that archives understand: the one of Prometheus, within bounds.
+// NewParser parses the PromQL of Prometheus, within bounds.
 func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
 // NewEngine evaluates that PromQL within bounds; queries limits how many run at a time,

@@ -55,8 +55,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost is what a node takes, by the nodes that it is in: the time over which it is evaluated, and how many times as long as a
-// recorded label theirs become.
+// cost grows with each node that encloses another: span is the time over which the inner node is evaluated, growth the factor by
+// which labels become longer.
 type cost struct {
 	span   time.Duration
 	growth float64

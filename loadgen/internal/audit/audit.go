@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -195,9 +196,9 @@ func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Aud
 }
 
 func (s *summary) readFile(ctx context.Context, path string) error {
-	f, err := os.Open(path)
+	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer f.Close()
 	log := auditlog.NewReader(f)

@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/stormglass/stormglass/internal/exitcode"
+	"github.com/stormglass/stormglass/internal/userfile"
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -37,7 +39,7 @@ func ReadBinary(path string) (b Binary, err error) {
 			return b, nil
 		}
 	}
-	f, err := os.Open(path)
+	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
 		return b, nil
 	}

@@ -183,6 +183,9 @@ func cl2Functions(files fs.FS) template.FuncMap {
 			return b.String()
 		},
 		"YamlQuote": func(text any, tabs int) (string, error) {
+			if tabs < 0 || tabs > 100 {
+				return "", fmt.Errorf("YamlQuote: %d tabs", tabs)
+			}
 			data, err := yaml.Marshal(fmt.Sprint(text))
 			return strings.ReplaceAll(string(data), "\n", "\n"+strings.Repeat("  ", tabs)), err
 		},

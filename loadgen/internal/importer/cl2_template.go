@@ -13,10 +13,14 @@ import (
 	"text/template/parse"
 
 	"github.com/stormglass/stormglass/internal/userfile"
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // cl2Templates renders files below the directory of a test.
-type cl2Templates struct{ files fs.FS }
+type cl2Templates struct {
+	files  fs.FS
+	limits *bounds.Bounds // of all of the import
+}
 
 // render executes a file with values.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
@@ -25,17 +29,18 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	if err != nil {
 		return "", "", fmt.Errorf("%s: cannot read it: %w", file, userfile.Cause(err))
 	}
-	parsed, err := template.New(name).Funcs(cl2Functions(t.files)).Parse(string(data))
+	parsed, err := template.New(name).Funcs(t.limits.Functions(cl2Functions(t.files))).Parse(string(data))
 	if err != nil {
 		return "", "", templateError(err)
 	}
+	t.limits.Count(parsed)
 	for _, one := range parsed.Templates() {
 		if one.Tree != nil && one.Root != nil {
 			decideByValues(one.Tree)
 		}
 	}
 	var b bytes.Buffer
-	if err := parsed.Execute(&b, values); err != nil {
+	if err := parsed.Execute(t.limits.Writer(&b), values); err != nil {
 		return "", "", templateError(err)
 	}
 	return b.String(), string(data), nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"testing/fstest"
+
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // A template of a load renders for each replica what ClusterLoader2 renders for its index.
@@ -15,7 +17,7 @@ func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 		"repeats":  "kind: A\nmetadata: {name: \"{{.Name}}\"}\nlist:\n{{range $i := Loop (Mod .Index 2)}}\n- {{$i}}\n{{end}}\n- end\n",
 		"includes": "kind: A\nmetadata: {name: \"{{.Name}}\"}\ntext: {{YamlQuote (IncludeFile \"/part.txt\") 1}}\n",
 	} {
-		templates := cl2Templates{fstest.MapFS{"a.yaml": {Data: []byte(text)}, "part.txt": {Data: []byte("one\ntwo\n")}}}
+		templates := cl2Templates{fstest.MapFS{"a.yaml": {Data: []byte(text)}, "part.txt": {Data: []byte("one\ntwo\n")}}, bounds.NewBounds()}
 		for _, first := range []int{0, 1, 5} {
 			const replicas = 8
 			ours, err := templates.object("/a.yaml", "base", first, replicas, map[string]any{})
@@ -46,7 +48,7 @@ func TestDrawsOfClusterLoader(t *testing.T) {
 	templates := cl2Templates{fstest.MapFS{
 		"draws.yaml":   {Data: []byte("kind: A\nn: {{RandIntRange 3 5}}\nsame: {{RandIntRange 4 4}}\ntext: {{RandData 6}}\n")},
 		"decides.yaml": {Data: []byte("kind: A\n{{if gt (RandInt 5) 2}}\nn: 1\n{{end}}\n")},
-	}}
+	}, bounds.NewBounds()}
 	got, err := templates.object("draws.yaml", "a", 0, 2, nil)
 	if want := "kind: A\nn: {{randInt 3 6}}\nsame: 4\ntext: {{randAlphaNum 6}}\n"; err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stormglass/stormglass/internal/userfile"
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // cl2 is an import of a test of ClusterLoader2 (api/types.go, pkg/test/simple_test_executor.go).
@@ -42,7 +45,13 @@ type cl2Objects struct {
 // below is the files by paths from a directory on, which may lead out of it.
 type below string
 
-func (b below) Open(name string) (fs.File, error) { return os.Open(filepath.Join(string(b), name)) }
+func (b below) Open(name string) (fs.File, error) {
+	f, err := userfile.Open(filepath.Join(string(b), name), userfile.Text)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return f, nil
+}
 
 // place is the text of an error that begins with a file below the directory.
 func (b below) place(err error) string {
@@ -65,7 +74,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 		file = filepath.Join(file, "config.yaml")
 	}
 	c := &cl2{
-		draft: newDraft(o, file), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file))},
+		draft: newDraft(o, file), src: &source{file: file, fold: true}, templates: cl2Templates{below(filepath.Dir(file)), bounds.NewBounds()},
 		values: map[string]any{"Nodes": o.Nodes, "ImageRegistry": "registry.k8s.io"}, tunings: map[string]*fields{}, replicas: map[cl2Objects]int{},
 		made: map[cl2Objects]madeObjects{}, madeBy: map[cl2Objects][]*cl2Bundle{}, measurements: map[string]*cl2Measurement{}, told: map[string]bool{},
 	}

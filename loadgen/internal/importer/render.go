@@ -10,35 +10,30 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"github.com/Masterminds/sprig/v3"
+	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
 // configFunctions are those of kube-burner's configuration files. What they draw is the same at each import; env reads
 // the values and not the environment.
 func configFunctions(values map[string]any) template.FuncMap {
-	all := sprig.HermeticTxtFuncMap()
-	random := rand.New(rand.NewPCG(1, 1))
+	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
 	all["env"] = func(name string) string {
 		if v, ok := values[name]; ok {
 			return fmt.Sprint(v)
 		}
 		return ""
 	}
-	all["randInt"] = func(from, to int) (int, error) {
-		if to <= from {
-			return 0, fmt.Errorf("there is no number from %d up to %d", from, to)
-		}
-		return from + random.IntN(to-from), nil
-	}
 	return all
 }
 
 // renderConfig renders a configuration file with its values.
 func renderConfig(file string, text []byte, values map[string]any) (string, error) {
-	t, err := template.New(file).Option("missingkey=error").Funcs(configFunctions(values)).Parse(string(text))
+	limits := bounds.NewBounds()
+	t, err := template.New(file).Option("missingkey=error").Funcs(limits.Functions(configFunctions(values))).Parse(string(text))
 	if err != nil {
 		return "", templateError(err)
 	}
+	limits.Count(t)
 	var lack []string
 	for _, name := range valueNames(t.Tree) {
 		if _, ok := values[name]; !ok {
@@ -46,7 +41,7 @@ func renderConfig(file string, text []byte, values map[string]any) (string, erro
 		}
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, values)
+	err = t.Execute(limits.Writer(&b), values)
 	switch {
 	case err != nil && len(lack) > 0 && strings.Contains(err.Error(), "map has no entry"):
 		return "", fmt.Errorf("%s: it needs values: %s (add --set %s=..., or --set %s= for an empty one)", file, strings.Join(lack, ", "), lack[0], lack[0])

@@ -22,8 +22,8 @@ var keyMakers = []string{
 	"bcrypt", "htpasswd", "encryptAES",
 }
 
-// functions are sprig's that depend on their arguments alone, and its functions that draw, from random.
-func functions(random *rand.Rand) template.FuncMap {
+// Functions are sprig's that depend on their arguments alone, and its functions that draw, from random.
+func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range keyMakers {
 		delete(all, name)

@@ -165,6 +165,7 @@ func simple(text string) bool {
 func (t *Template) markedText(values map[string]any, seed int64, turn uint64) (string, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
+	t.bounds.Begin()
 	if err := t.marked.Execute(bounded{&t.buffer}, values); err != nil {
 		return "", readError(err)
 	}

@@ -25,6 +25,7 @@ type Template struct {
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
+	bounds *Bounds
 }
 
 // Error is at a line of the text, from 1; 0: of no line.
@@ -49,12 +50,13 @@ const name = "manifest"
 
 // Parse reads a template. Its error is an *Error.
 func Parse(text string) (*Template, error) {
-	t := &Template{text: text, source: rand.NewPCG(0, 0)}
-	known := functions(rand.New(t.source))
-	parsed, err := template.New(name).Option("missingkey=error").Funcs(known).Parse(text)
+	t := &Template{text: text, source: rand.NewPCG(0, 0), bounds: NewBounds()}
+	known := Functions(rand.New(t.source))
+	parsed, err := template.New(name).Option("missingkey=error").Funcs(t.bounds.Functions(known)).Parse(text)
 	if err != nil {
 		return nil, readError(err)
 	}
+	t.bounds.Count(parsed)
 	t.parsed, t.quick = parsed, newQuick(parsed, known)
 	return t, nil
 }
@@ -86,6 +88,7 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
+	t.bounds.Begin()
 	if err := t.parsed.Execute(bounded{&t.buffer}, values); err != nil {
 		return nil, readError(err)
 	}

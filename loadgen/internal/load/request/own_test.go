@@ -154,7 +154,7 @@ func TestAnswersCountInThePhaseThatTheyComeIn(t *testing.T) {
 	}
 }
 
-// The rate of a load that has no more to send has only the answers that came until then; the others are overdue.
+// After its last arrival, a load has overdue answers: they do not count for its rate.
 func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)

@@ -1,0 +1,222 @@
+package template
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"text/template"
+	"text/template/parse"
+	"time"
+)
+
+// Bounds limit what the templates of one file, or of one import, may take, so that a wrong number or a hostile text uses up neither
+// the memory nor the time. They are for one goroutine.
+type Bounds struct {
+	steps    int
+	deadline time.Time
+}
+
+const (
+	// mostSteps: turns of loops and calls of templates.
+	mostSteps = 1_000_000
+	// mostElements of a list or map, with the elements of lists and maps in it.
+	mostElements = 1_000_000
+	// mostProduct of the sizes of two arguments: what a function such as replace makes of them at most, in bytes.
+	mostProduct = 256 << 20
+	// longest time of all executions together.
+	longest = 20 * time.Second
+)
+
+// NewBounds begins a new count.
+func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
+
+// Begin begins another count, for a template that is executed again and again.
+func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
+
+func (b *Bounds) step(n int) error {
+	if b.steps += n; b.steps > mostSteps {
+		return &Error{Msg: fmt.Sprintf("its loops and templates take over %d turns", mostSteps)}
+	}
+	if time.Now().After(b.deadline) {
+		return &Error{Msg: fmt.Sprintf("it takes longer than %v", longest)}
+	}
+	return nil
+}
+
+// stepName is the function that counts.
+const stepName = "stormglassStep"
+
+// Functions wraps the functions of a template, and the printing functions of text/template, with bounds on arguments and results.
+func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
+	out := template.FuncMap{
+		"print": b.bound(fmt.Sprint), "println": b.bound(fmt.Sprintln), "printf": b.bound(printf),
+		"html": b.bound(template.HTMLEscaper), "js": b.bound(template.JSEscaper), "urlquery": b.bound(template.URLQueryEscaper),
+		stepName: b.turns,
+	}
+	for name, f := range all {
+		out[name] = b.bound(f)
+	}
+	return out
+}
+
+// turns counts the turns that a loop over v takes, and gives v.
+func (b *Bounds) turns(v ...any) (any, error) {
+	if len(v) == 0 {
+		return nil, b.step(1)
+	}
+	n := 1
+	switch of := reflect.ValueOf(v[0]); of.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map, reflect.String:
+		n += of.Len()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n += int(min(max(of.Int(), 0), mostSteps))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		n += int(min(of.Uint(), mostSteps))
+	}
+	return v[0], b.step(n)
+}
+
+var wide = regexp.MustCompile(`\*|[0-9]{4}`)
+
+func printf(format string, args ...any) (string, error) {
+	if wide.MatchString(format) {
+		return "", fmt.Errorf("printf %.40q: the width is too large", format)
+	}
+	return fmt.Sprintf(format, args...), nil
+}
+
+// bound wraps a function. text/template makes an error of what a function panics with.
+func (b *Bounds) bound(f any) any {
+	of := reflect.ValueOf(f)
+	if of.Kind() != reflect.Func {
+		return f
+	}
+	return reflect.MakeFunc(of.Type(), func(args []reflect.Value) []reflect.Value {
+		if err := errors.Join(b.step(1), fits(args)); err != nil {
+			panic(err)
+		}
+		var out []reflect.Value
+		if of.Type().IsVariadic() {
+			out = of.CallSlice(args)
+		} else {
+			out = of.Call(args)
+		}
+		if len(out) > 0 && !within(out[0]) {
+			panic(&Error{Msg: fmt.Sprintf("a function makes a value of over %d MiB or %d elements", mostRendered>>20, mostElements)})
+		}
+		return out
+	}).Interface()
+}
+
+// fits refuses arguments from which a function could make too large a value.
+func fits(args []reflect.Value) error {
+	largest, second := 1, 1
+	for _, v := range args {
+		for v.IsValid() && v.Kind() == reflect.Interface {
+			v = v.Elem()
+		}
+		switch v.Kind() {
+		case reflect.String, reflect.Slice, reflect.Map, reflect.Array:
+			n := v.Len()
+			if n > largest {
+				largest, second = n, largest
+			} else if n > second {
+				second = n
+			}
+		}
+	}
+	if float64(largest)*float64(second) > mostProduct {
+		return &Error{Msg: "the arguments of a function are too large"}
+	}
+	return nil
+}
+
+// within reports whether a value is within the bounds, with all that is in it.
+func within(v reflect.Value) bool {
+	text, elements := mostRendered, mostElements
+	var take func(v reflect.Value, depth int) bool
+	take = func(v reflect.Value, depth int) bool {
+		if depth > 1000 {
+			return false
+		}
+		switch v.Kind() {
+		case reflect.Interface, reflect.Pointer:
+			return v.IsNil() || take(v.Elem(), depth+1)
+		case reflect.String:
+			text -= v.Len()
+		case reflect.Slice, reflect.Array:
+			if elements -= v.Len(); elements >= 0 && isSimple(v.Type().Elem().Kind()) {
+				return true
+			}
+			for i := 0; i < v.Len() && elements >= 0; i++ {
+				if !take(v.Index(i), depth+1) {
+					return false
+				}
+			}
+		case reflect.Map:
+			elements -= v.Len()
+			for it := v.MapRange(); elements >= 0 && it.Next(); {
+				if !take(it.Key(), depth+1) || !take(it.Value(), depth+1) {
+					return false
+				}
+			}
+		case reflect.Struct:
+			for i := range v.NumField() {
+				if !take(v.Field(i), depth+1) {
+					return false
+				}
+			}
+		}
+		return text >= 0 && elements >= 0
+	}
+	return !v.IsValid() || take(v, 0)
+}
+
+func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
+
+// Count makes the loops and calls of a parsed template count. The template must have been parsed with Functions.
+func (b *Bounds) Count(parsed *template.Template) {
+	for _, t := range parsed.Templates() {
+		if t.Tree != nil {
+			countAll(t.Tree, t.Root)
+		}
+	}
+}
+
+func countAll(tree *parse.Tree, list *parse.ListNode) {
+	if list == nil {
+		return
+	}
+	counted := func(p *parse.PipeNode, at parse.Pos) *parse.PipeNode {
+		f := parse.NewIdentifier(stepName).SetTree(tree).SetPos(at)
+		command := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{f}}
+		if p == nil {
+			p = &parse.PipeNode{NodeType: parse.NodePipe, Pos: at}
+		}
+		p.Cmds = append(p.Cmds, command)
+		return p
+	}
+	branch := func(n *parse.BranchNode) {
+		countAll(tree, n.List)
+		countAll(tree, n.ElseList)
+	}
+	for _, n := range list.Nodes {
+		switch n := n.(type) {
+		case *parse.RangeNode:
+			n.Pipe = counted(n.Pipe, n.Pos)
+			branch(&n.BranchNode)
+		case *parse.IfNode:
+			branch(&n.BranchNode)
+		case *parse.WithNode:
+			branch(&n.BranchNode)
+		case *parse.TemplateNode:
+			n.Pipe = counted(n.Pipe, n.Pos)
+		}
+	}
+}
+
+// Writer writes to a buffer, up to a bound.
+func (b *Bounds) Writer(to *bytes.Buffer) io.Writer { return bounded{to} }

@@ -1,0 +1,50 @@
+package template
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A template whose loops, values or output have no end is refused in a moment, with a reason.
+func TestTemplatesAreBounded(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"doubled text":        {`{{$x := "xxxxxxxx"}}{{range until 40}}{{$x = print $x $x}}{{end}}{{len $x}}`, "a function makes a value of over 16 MiB"},
+		"doubled list":        {`{{$l := list 1}}{{range until 34}}{{$l = concat $l $l}}{{end}}{{len $l}}`, "1000000 elements"},
+		"nested list":         {`{{$l := list 1}}{{range until 40}}{{$l = list $l $l}}{{end}}{{len $l}}`, "1000000 elements"},
+		"loops in loops":      {`{{range until 1000000}}{{range until 1000000}}{{end}}{{end}}`, "over 1000000 turns"},
+		"loops over numbers":  {`{{range 1000000000}}{{range 1000000000}}{{end}}{{end}}`, "over 1000000 turns"},
+		"calls itself":        {`{{define "a"}}{{template "a" .}}{{template "a" .}}{{end}}{{template "a" .}}`, "maximum template depth"},
+		"calls without a dot": {`{{define "a"}}{{template "b"}}{{template "b"}}{{end}}{{define "b"}}{{template "a"}}{{end}}{{template "a"}}`, "maximum template depth"},
+		"calls twice each":    {`{{define "a0"}}{{end}}` + chain(40) + `{{template "a40"}}`, "turns"},
+		"replaced":            {`{{$x := repeat 1000000 "a"}}{{replace "a" $x $x}}`, "the arguments of a function are too large"},
+		"wide":                {`{{printf "%1000000000d" 1}}`, "the width is too large"},
+		"wide by an argument": {`{{printf "%*d" 1000000000 1}}`, "the width is too large"},
+		"much output":         {`{{$x := repeat 1000000 "a"}}{{range until 1000}}{{$x}}{{end}}`, "it renders over 16 MiB"},
+	} {
+		parsed, err := Parse(c.text)
+		if err == nil {
+			_, err = parsed.Documents(nil, 1, 1)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	parsed, err := Parse("{{define \"a\"}}n: {{.}}{{end}}kind: {{printf \"%05d\" 7 | quote}}\n{{range $i, $x := list 1 2}}a{{$i}}: {{$x}}\n{{end}}{{range 2}}b{{.}}: x\n{{end}}{{template \"a\" 3}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := parsed.Documents(nil, 1, 1)
+	if err != nil || len(got) != 1 || got[0]["kind"] != "00007" || got[0]["a1"] != 2 || got[0]["b1"] != "x" || got[0]["n"] != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// chain defines templates of which each calls the one before it twice.
+func chain(n int) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&b, `{{define "a%d"}}{{template "a%d"}}{{template "a%d"}}{{end}}`, i, i-1, i-1)
+	}
+	return b.String()
+}
