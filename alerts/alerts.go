@@ -2,9 +2,8 @@
 // rules that dashboards share, alerts with their runbooks, and for each alert
 // the fault that must fire it (Table).
 //
-// The rules are plain rule files (*.yaml here) that any Prometheus loads, with
-// tests in promtool's format beside them (tests/*.yaml). Nothing in them is
-// made for the harness: the same files watch production and are proven here.
+// The rules are plain rule files (*.yaml here) that any Prometheus loads; their tests, in promtool's format, are in
+// tests/*.yaml. Nothing in them is made for the harness: the same files watch production and are proven here.
 //
 // # What the rules expect
 //
@@ -41,7 +40,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Files is the rule files, by name, as they are to be given to a Prometheus.
+// Files returns the rule files, by name, in the form that Prometheus loads.
 func Files() fs.FS { return files }
 
 // Group is a group of rules and the file that it is from.

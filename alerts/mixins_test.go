@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestMixinsPage holds docs/reference/mixins.md, which is written by hand, to what it can be
-// held to: our alerts and their floors are those of the rules, and its lines add up.
+// TestMixinsPage checks docs/reference/mixins.md, which is written by hand, as far as
+// possible: our alerts and their floors match the rules, and its lines add up.
 func TestMixinsPage(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference/mixins.md")
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// unitTests is a file in the format of "promtool test rules", as much of it as
-// the tests here use: what the rules do is asked of ALERTS, which promtool
-// writes as a Prometheus does.
+// unitTests is a file in the format of "promtool test rules", limited to the
+// parts that the tests here use: they query ALERTS for the results of rules,
+// which promtool writes as a Prometheus does.
 type unitTests struct {
 	RuleFiles          []string       `yaml:"rule_files"`
 	EvaluationInterval model.Duration `yaml:"evaluation_interval"`

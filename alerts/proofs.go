@@ -28,10 +28,9 @@ type Proof struct {
 	Run   string
 	Cause `yaml:",inline"`
 	// Window is how long a fault of that size lasts until the rule is over its
-	// threshold, as far as the rule and what it reads make it so: the
-	// threshold's share of the rule's range, where every observation is hit and
-	// as many came before; a period of its own that a component measures in.
-	// Zero: the first sample is enough.
+	// threshold, as far as the rule and its series determine it: the threshold's share
+	// of the rule's range, where every observation is hit and as many came before; or
+	// the period of a component's own measurement. Zero: the first sample is enough.
 	Window time.Duration
 	// Smallest is the smallest fault that fires it, by arithmetic.
 	Smallest string
@@ -40,12 +39,13 @@ type Proof struct {
 	Upstream string
 }
 
-// Cause is when in a run the cause of an alert begins.
+// Cause says when the cause of an alert begins in a run.
 type Cause struct {
-	// Phase in which it begins: with the first fault that begins there; where none
-	// does, with the phase.
+	// Phase in which it begins: with the first fault in that phase, or, if no fault
+	// begins there, with the phase.
 	Phase string
-	// Last makes it the last fault of the phase: the one that makes it too many.
+	// Last makes it the last fault of the phase: the fault that makes their number too
+	// high.
 	Last bool
 	// Since is PromQL: the cause begins when it first gives something after the
 	// phase's start, since the fault takes time to be one (a grace period).
@@ -61,8 +61,8 @@ type Expected struct {
 // Run is a scenario that proves alerts.
 type Run struct {
 	Name string
-	// Scenario that is run; empty: the one of the same name. Two runs of one scenario
-	// are judged from one recording.
+	// Scenario to run; empty: the scenario with the name of the run. Two runs of one
+	// scenario are judged from one recording.
 	Scenario string
 	// Expect are the alerts that must fire. The table lists those whose Proof names
 	// another run.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Records are the recording rules that Load gives, in the same order.
+// Records returns the same recording rules as Load, in the same order.
 func TestRecordsAreThoseOfLoad(t *testing.T) {
 	loaded, err := Load()
 	if err != nil {

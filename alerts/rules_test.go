@@ -77,8 +77,8 @@ func TestEveryAlertIsTested(t *testing.T) {
 	}
 }
 
-// TestTable: faults are known by these names, a proof that takes a run says by
-// how small a fault, and no window is longer than what the rule looks at.
+// TestTable: the kinds of fault are known, each proof with a run names its
+// smallest fault, and no window is longer than the range of its rule.
 func TestTable(t *testing.T) {
 	faults := append(control.FaultKinds(), control.NodeFailure)
 	incidents := map[string]bool{}
@@ -242,7 +242,7 @@ func inspect(t *testing.T, expr string, visit func(*parser.VectorSelector, []par
 	})
 }
 
-// ranges is how far back a rule looks, itself or through its records.
+// ranges returns how far back a rule looks, itself or through its records.
 func ranges(t *testing.T, r rulefmt.Rule, records map[string]rulefmt.Rule) []time.Duration {
 	t.Helper()
 	var all []time.Duration

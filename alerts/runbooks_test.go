@@ -71,7 +71,8 @@ func runbooksPage(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// incidentOf is the page of docs/records/incidents about an alert; empty: there is none.
+// incidentOf returns the page of docs/records/incidents about an alert; empty if there
+// is no such page.
 func incidentOf(a Alert) string {
 	// Alerts of no numbered incident, or that another page is closer to.
 	page := map[string]string{

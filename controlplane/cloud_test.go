@@ -94,7 +94,7 @@ func TestCloud(t *testing.T) {
 	}
 	balancer("first")
 	eventually(t, time.Minute, "the Service has an address", func() bool { return address("first") == "198.18.0.1" })
-	// What the cloud has outlives its process, and so does the quota.
+	// The cloud's objects outlive its process, and the quota still holds.
 	ok(t, "fault", "kill", "--dir", dir, "--component", "cloud-api")
 	balancer("second")
 	ok(t, "fault", "clear", "--dir", dir, "1")

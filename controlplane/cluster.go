@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// MetricsServerVersion is that of metrics-server's module.
+// MetricsServerVersion is the version of metrics-server's module.
 const MetricsServerVersion = "v0.9.0"
 
 // Cluster describes the plane, once it is ready.
@@ -29,7 +29,7 @@ func (p *Plane) Cluster() control.Cluster {
 	return *p.cluster
 }
 
-// describe is the content of cluster.json but for the processes.
+// describe returns the content of cluster.json without the processes.
 func (p *Plane) describe(plan topology.Plan) control.Cluster {
 	keys := p.layout.PKI()
 	c := control.Cluster{
@@ -85,7 +85,7 @@ func (p *Plane) publishChanged(change func(*control.Cluster)) error {
 	return writeJSON(filepath.Join(p.layout.Dir, control.ClusterFile), cluster)
 }
 
-// Status is the plane's state now.
+// Status returns the plane's current state.
 func (p *Plane) Status() control.Status {
 	p.mu.Lock()
 	s := control.Status{
@@ -111,7 +111,8 @@ type (
 
 const observerLog = "observer"
 
-// FindLoadgen returns the path of loadgen: beside executable, then on PATH.
+// FindLoadgen returns the path of loadgen: in the directory of executable, or on
+// PATH.
 func FindLoadgen(executable string) (string, error) { return observer.Find(executable) }
 
 // Observe starts `loadgen observe` on a plane that is ready, and says in cluster.json

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// connections are the ways to the components of one attempt at a start: the plane's own client, and
-// the load balancer and proxies through which components reach each other.
+// connections are the connections to the components of one attempt at a start: the plane's own
+// client, and the load balancer and proxies through which components reach each other.
 type connections struct {
 	plan     topology.Plan
 	client   *adminclient.Client
@@ -34,7 +34,7 @@ type connections struct {
 	reserved []*os.File
 }
 
-// connect opens all connections of a plan, or none.
+// connect opens all connections of a plan. On an error it closes all that it has opened.
 func connect(plan topology.Plan, layout topology.Layout, ports topology.Ports) (c connections, err error) {
 	defer func() {
 		if err != nil {

@@ -31,7 +31,7 @@ type directory struct {
 	keepLogs bool
 }
 
-// ConfigFile is where the plane in dir keeps its config.
+// ConfigFile returns the path of the config of the plane in dir.
 func ConfigFile(dir string) string { return topology.Layout{Dir: dir}.Config() }
 
 // LogFile is the log of a component, or of the supervisor, of the plane in dir.

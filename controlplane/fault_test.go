@@ -36,7 +36,7 @@ func (b *broken) fault(t *testing.T, args ...string) string {
 	return ok(t, b.args(args...)...)
 }
 
-// patience is how long a write may take on a machine under load.
+// patience is the longest time that a write may take on a machine under load.
 const patience = 20 * time.Second
 
 // write creates a ConfigMap, of some size.
@@ -179,7 +179,7 @@ func (b *broken) descriptors(t *testing.T) {
 	}
 }
 
-// fsyncs are all of etcd's WAL, and those of up to 16 ms.
+// fsyncs counts all fsyncs of etcd's WAL, and the fsyncs of up to 16 ms.
 func (b *broken) fsyncs(t *testing.T) (all, fast int) {
 	t.Helper()
 	c := https(t, b.cluster.Etcd.CAFile, b.cluster.Etcd.KeyPair)

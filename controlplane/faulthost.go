@@ -84,8 +84,8 @@ func (h *faultHost) Rehearse(ctx context.Context) error {
 // disk that is as busy as they made it.
 const neighbourGrace = 10 * time.Second
 
-// neighbourDir is where writers write: on the disk of a stacked etcd, on another disk
-// than an external etcd's.
+// neighbourDir returns the directory for the writers: on the disk of a stacked etcd,
+// or on another disk than an external etcd's.
 func (h *faultHost) neighbourDir() (string, error) {
 	data := h.plane.layout.Data("")
 	if h.Config().Etcd.Topology == control.EtcdExternal {
@@ -94,8 +94,8 @@ func (h *faultHost) neighbourDir() (string, error) {
 	return data, nil
 }
 
-// Neighbour starts writers as a process of their own: it costs 80 ms of CPU time,
-// nearly all of it the initialization of Kubernetes' packages.
+// Neighbour starts writers in a separate process: it costs 80 ms of CPU time, nearly
+// all of it the initialization of Kubernetes' packages.
 func (h *faultHost) Neighbour(ctx context.Context, writers int, size int64, lost func(error)) (stop func(context.Context) error, err error) {
 	dir, err := h.neighbourDir()
 	if err != nil {

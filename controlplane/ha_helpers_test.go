@@ -61,7 +61,7 @@ func (p *haPlane) count(t *testing.T, kind string) map[string]int {
 	return roles
 }
 
-// write writes an object, within a time, whatever is wrong with the plane.
+// write creates an object; the API server must acknowledge it within the given time, during any fault.
 func (p *haPlane) write(t *testing.T, within time.Duration) string {
 	t.Helper()
 	p.written++
@@ -115,8 +115,8 @@ func (p *haPlane) event(t *testing.T, after int64, within time.Duration, what st
 	}
 }
 
-// elected waits until etcd elects another leader than the one that the fault is on. Members of a busy machine may hold
-// elections of their own before the fault.
+// elected waits until etcd elects another leader than the target of the fault. On a busy machine the members may
+// hold elections before the fault.
 func (p *haPlane) elected(t *testing.T, after int64, fault control.FaultStatus) {
 	t.Helper()
 	lost := fault.On[0]

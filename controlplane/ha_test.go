@@ -22,14 +22,12 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// TestHighlyAvailable takes one plane of many through what it is for: it loses
-// one of each kind in turn and serves on, is cut apart, goes back to a snapshot,
-// and resumes elsewhere.
+// TestHighlyAvailable takes a plane with replicas through its purpose: it loses one component of each kind in turn
+// and keeps serving, is partitioned, goes back to a snapshot, and resumes elsewhere.
 func TestHighlyAvailable(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	config := filepath.Join(t.TempDir(), "ha.yaml")
-	// The leases are upstream's: a leader that cannot renew a shorter one on a busy machine ends, and without a fault
-	// so does the plane.
+	// The leases have upstream's length: on a busy machine a leader may fail to renew a shorter lease, and exit.
 	if err := os.WriteFile(config, []byte(`
 etcd: {members: 3}
 apiServer: {replicas: 2}
@@ -56,8 +54,7 @@ controllerManager: {replicas: 2}
 	t.Run("the plane resumes on other ports", func(t *testing.T) { p.resume(t) })
 }
 
-// whole waits until everybody is back in a role: what was lost before may have
-// cost others their leases.
+// whole waits until every component has its role again: an earlier loss may have cost others their leases.
 func (p *haPlane) whole(t *testing.T) {
 	t.Helper()
 	for kind, want := range map[string]string{
@@ -82,7 +79,7 @@ func (p *haPlane) roles(t *testing.T) {
 	if strings.Count(members, "started") != 3 || !strings.Contains(members, "https://etcd-2.stormglass.invalid:2380") {
 		t.Errorf("members:\n%s", members)
 	}
-	// A snapshot is one member's: one that is ready, or the one that is named.
+	// A snapshot is of one member: the named member, or any that is ready.
 	dir := t.TempDir()
 	ok(t, "etcdctl", "--dir", p.dir, "snapshot", "save", filepath.Join(dir, "any.db"))
 	ok(t, "etcdctl", "--dir", p.dir, "--member", "etcd-1", "snapshot", "save", filepath.Join(dir, "first.db"))
@@ -171,8 +168,8 @@ func (p *haPlane) restore(t *testing.T) {
 	if err := os.WriteFile(damaged, data[:len(data)-100], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// A leader that lost its lease in the partition's wake may still be started
-	// again; a restore stops the others first.
+	// A leader that lost its lease in the partition's wake may be in the middle of a restart; a restore stops the
+	// other leaders first.
 	p.cluster.Components = slices.DeleteFunc(p.cluster.Components, func(c control.Component) bool {
 		return c.Kind == control.KindScheduler || c.Kind == control.KindControllerManager
 	})

@@ -57,8 +57,9 @@ func (p *Plane) launchRetrying(ctx context.Context) error {
 	}
 }
 
-// dropEtcdData removes what several members wrote during an attempt at a first
-// start: each keeps the others' addresses, which cannot be changed without a quorum.
+// dropEtcdData removes the data that several members wrote during an attempt at a
+// first start: each member stores the addresses of all members, which cannot be
+// changed without a quorum.
 func (p *Plane) dropEtcdData() error {
 	if p.dir.resumed || p.opts.Config.Count(control.KindEtcd) == 1 {
 		return nil
@@ -66,8 +67,8 @@ func (p *Plane) dropEtcdData() error {
 	return os.RemoveAll(p.layout.Data(""))
 }
 
-// launch starts the processes in order and waits until each is ready. again
-// tells that etcd may hold what an earlier start, or attempt at one, wrote.
+// launch starts the processes in order and waits until each is ready. again means
+// that etcd may hold data of an earlier start or attempt.
 func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) error {
 	plan, err := topology.Build(p.opts.Config, p.layout, ports, p.opts.Defaults)
 	if err != nil {

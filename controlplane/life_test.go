@@ -54,9 +54,8 @@ func pids(c control.Cluster) []int {
 	return all
 }
 
-// TestLife takes one plane through what happens to planes: it runs beside
-// another, is killed, resumes with its ports taken, loses a component, and is
-// stopped.
+// TestLife takes one plane through a lifetime: it runs next to another, is killed,
+// resumes with its ports taken, loses a component, and is stopped.
 func TestLife(t *testing.T) {
 	dir := filepath.Join(planetest.Dir(t), "plane")
 	up := func() control.Cluster {

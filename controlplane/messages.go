@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// SupervisorLog is the name of the supervisor's own log, beside those of the components.
+// SupervisorLog is the name of the supervisor's own log, next to the logs of the
+// components.
 const SupervisorLog = "supervisor"
 
 // progress writes a line to Options.Progress and to the supervisor's log.
@@ -29,9 +30,9 @@ const (
 	readWithin = time.Second
 )
 
-// messages are the lines of a supervisor. They are written to its log at once and
-// passed on by a goroutine of their own: the reader may have stopped reading, as a
-// terminal does on Ctrl-S, and a fault's end must not wait for that.
+// messages are the lines of a supervisor. They are written to its log immediately and
+// passed on by a separate goroutine: the reader may have stopped reading, as a terminal
+// does on Ctrl-S, and a fault's end must not wait for that.
 type messages struct {
 	to       io.Writer
 	patience time.Duration // of flush

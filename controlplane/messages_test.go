@@ -24,7 +24,8 @@ func (s *stalled) Write(p []byte) (int, error) {
 	return s.Builder.Write(p)
 }
 
-// A terminal that was paused holds up nothing; what it misses the log has, and says so.
+// A paused terminal delays nothing; the log has the lines that it misses, and a line
+// says so.
 func TestStalledReaderDelaysNoMessage(t *testing.T) {
 	reader := &stalled{let: make(chan struct{})}
 	m := newMessages(reader)

@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// launchMetricsServer installs and starts metrics-server, and returns when API servers serve its API. Without one, it
-// removes what an earlier start installed: an API without a server breaks discovery, and with it the deletion of
-// namespaces.
+// launchMetricsServer installs and starts metrics-server, and returns when API servers serve its API. Without
+// metrics-server, it removes the objects of an earlier start: an API without a server breaks discovery, and with it
+// the deletion of namespaces.
 func (p *Plane) launchMetricsServer(ctx context.Context, processes []topology.Process) error {
 	c := p.connected()
 	client, plan := c.client, c.plan

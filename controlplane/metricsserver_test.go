@@ -67,7 +67,7 @@ func TestMetricsServer(t *testing.T) {
 	}
 }
 
-// TestVersionOfMetricsServer keeps the version that a plane tells equal to that of the module.
+// TestVersionOfMetricsServer keeps the version that a plane reports equal to the version of the module.
 func TestVersionOfMetricsServer(t *testing.T) {
 	mod, err := os.ReadFile("../go.mod")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package controlplane runs a real Kubernetes control plane: etcd,
-// kube-apiserver, kube-scheduler and kube-controller-manager, each a process
-// of its own under one supervisor, in one directory.
+// Package controlplane runs a real Kubernetes control plane: etcd, kube-apiserver, kube-scheduler and
+// kube-controller-manager, each a separate process under one supervisor, in one directory.
 //
 // A Plane's life: Start takes the directory's lock, makes keys, starts the
 // processes in order and returns when all are ready; Run waits for the end;
@@ -50,8 +49,8 @@ type Options struct {
 	// Now is closed to kill what still runs when a start that has failed or was
 	// interrupted stops it. Nil: it always stops in order.
 	Now <-chan struct{}
-	// PickPorts chooses a port for each listener, given those of the last start
-	// (zero where there was none). Nil picks free ports on loopback.
+	// PickPorts chooses a port for each listener. last holds the ports of the last start (zero for a new listener). Nil picks
+	// free ports on loopback.
 	PickPorts func(last topology.Ports) (topology.Ports, error)
 }
 
@@ -73,7 +72,7 @@ type Plane struct {
 
 	stopAsked   context.Context // ends when a stop is requested through the control socket
 	requestStop context.CancelFunc
-	died        chan error // why the plane cannot go on: nearly always the end of a process
+	died        chan error // why the plane has to end: a component ended too early or cannot be started again, or a restore failed
 
 	// publishing is held while cluster.json is written, so that the newest is written
 	// last. It is taken before mu, which is not held meanwhile: a disk that a fault
@@ -90,9 +89,8 @@ type Plane struct {
 
 var errAsked = errors.New("asked to stop through the control socket")
 
-// Start brings a plane up and returns when it is ready. On an error nothing
-// runs any more, and a directory that Start made is removed, but for the logs if a
-// component failed. When ctx ends during the start, so does the start.
+// Start brings a plane up and returns when it is ready. On an error it stops all processes and removes the directory if it
+// made it; it keeps the logs if a component failed. Start ends when ctx ends.
 func Start(ctx context.Context, opts Options) (*Plane, error) {
 	if opts.PickPorts == nil {
 		opts.PickPorts = PickPorts
@@ -207,9 +205,9 @@ func (p *Plane) prepare(ctx context.Context) error {
 	return linkPrograms(p.layout, p.opts.Executable)
 }
 
-// Run waits until the plane ends: by ctx, by the control socket, or because a component cannot be started again, which is the
-// only case that gives an error. Then it stops the plane. If an etcd member is dead, what still runs is killed at once: without
-// etcd an API server cannot end in order.
+// Run waits until the plane ends: by ctx, by the control socket, or because a component cannot be started again, which is
+// the only case that returns an error. Then it stops the plane. If an etcd member is dead, it kills the remaining processes
+// immediately: without etcd an API server cannot end in order.
 func (p *Plane) Run(ctx context.Context, now <-chan struct{}) error {
 	select {
 	case <-ctx.Done():
@@ -303,8 +301,7 @@ func (p *Plane) fail(err error) {
 	}
 }
 
-// setState changes the plane's state. A restore that is under way does not change
-// that of a plane that has begun to stop.
+// setState changes the plane's state. Once the plane is stopping, a restore that is still running does not change it.
 func (p *Plane) setState(s control.State, cause string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

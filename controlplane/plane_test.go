@@ -152,7 +152,7 @@ func TestReadyMeansReady(t *testing.T) {
 	ok(t, "kubectl", "--dir", c.Dir, "run", "at-once", "--image=none")
 }
 
-// TestStockTools runs ordinary commands of kubectl and etcdctl as they are.
+// TestStockTools runs ordinary commands of kubectl and etcdctl unchanged.
 func TestStockTools(t *testing.T) {
 	dir := shared.Cluster().Dir
 	snapshot := t.TempDir() + "/etcd.db"

@@ -59,7 +59,7 @@ func (p *Plane) linkRelease(ctx context.Context, r control.Release) error {
 	return nil
 }
 
-// config is that of the plane now: faults move components to other releases.
+// config returns the plane's current config: faults move components to other releases.
 func (p *Plane) config() control.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *faultHost) Move(name string, to control.Release) error {
 	return fmt.Errorf("this plane has no %s", name)
 }
 
-// fitsRelease refuses etcd of a version older than the one that wrote a plane's data.
+// fitsRelease refuses a version of etcd that is older than the version that wrote a plane's data.
 func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)

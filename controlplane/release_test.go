@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The program of another release is found beside this one, is asked what it is, and is doubted where it was built from another
-// revision.
+// findProgram finds the program of another release next to this one, checks its versions, and reports a doubt if it was
+// built from another revision.
 func TestProgramOfAnotherRelease(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)

@@ -30,14 +30,15 @@ const (
 	minFreeBesides   = 128 << 20
 )
 
-// resources are those that a plane needs to start, or that the machine has.
+// resources are the resources that a plane needs to start, or that the machine has.
 type resources struct {
 	descriptors uint64 // limit of open files per process
 	disk        uint64 // bytes, free where the plane's directory is
 	memory      uint64 // bytes that new processes can have; zero: the system does not tell
 }
 
-// needOf returns what a plane of a config needs. A resumed one has its WAL already.
+// needOf returns the resources that a plane with a config needs. A resumed plane has its WAL
+// already.
 func needOf(cfg control.Config, resumed bool) resources {
 	n := resources{descriptors: minDescriptors, disk: minFreeBesides, memory: memoryShared * uint64(max(1, len(releasesIn(cfg))))}
 	if cfg.Count(control.KindAPIServer) > 1 {

@@ -48,8 +48,8 @@ func TestAnonymousRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTrustDomainsHold: a client of the API server is none of etcd's, and the
-// other way round.
+// TestTrustDomainsHold: etcd refuses a client certificate of the API server, and the
+// API server refuses one of etcd.
 func TestTrustDomainsHold(t *testing.T) {
 	c := shared.Cluster()
 	node := nodeCert(t, c, "intruder")
@@ -64,7 +64,7 @@ func TestTrustDomainsHold(t *testing.T) {
 	}
 }
 
-// nodeCert is a kubelet's certificate, made as simulated kubelets make theirs.
+// nodeCert creates a kubelet's certificate, as simulated kubelets do.
 func nodeCert(t *testing.T, c control.Cluster, name string) tls.Certificate {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(c.NodeCA.CertFile, c.NodeCA.KeyFile)

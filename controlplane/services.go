@@ -105,10 +105,11 @@ func (p *Plane) issueOIDCToken(ctx context.Context, client *adminclient.Client, 
 	return atomicfile.Write(p.layout.PKI().LoadToken(), token)
 }
 
-// tokenLife is that of the load's token of a service account: each start issues a new one.
+// tokenLife is the life of the load's service account token: each start issues a new one.
 const tokenLife = service.TokenLife / time.Second
 
-// issueBootstrapToken makes the load's bootstrap token anew, as kubeadm makes one: a Secret of kube-system.
+// issueBootstrapToken replaces the load's bootstrap token, a Secret of kube-system in the form that kubeadm
+// creates.
 func (p *Plane) issueBootstrapToken(ctx context.Context, client *adminclient.Client) error {
 	secret := strings.ToLower(rand.Text()[:16])
 	if err := client.SetBootstrapToken(ctx, control.BootstrapTokenID, secret); err != nil {

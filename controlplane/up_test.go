@@ -94,8 +94,8 @@ func TestUpWarnsOfSettingsOfLastStart(t *testing.T) {
 	}
 }
 
-// An interrupt while components still check their settings is told, also by up
-// --detach, whose supervisor ends.
+// An interrupt while components still check their settings is reported, also by
+// up --detach, whose supervisor ends.
 func TestInterruptDuringSettingsCheck(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("apiServer: {flags: {max-requests-inflight: \"800\"}}\n"), 0o600); err != nil {

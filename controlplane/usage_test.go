@@ -76,7 +76,7 @@ func TestInvalidFlagIsNamed(t *testing.T) {
 	}
 }
 
-// What the user's environment and flags say does not lead a tool elsewhere.
+// The user's environment and flags do not make a tool use another cluster.
 func TestToolsUseSelectedPlane(t *testing.T) {
 	c := shared.Cluster()
 	env := []string{"KUBECONFIG=/nowhere", "ETCDCTL_ENDPOINTS=https://127.0.0.1:1", "ETCDCTL_WRITE_OUT=json"}
@@ -96,7 +96,8 @@ func TestToolsUseSelectedPlane(t *testing.T) {
 	}
 }
 
-// Help, versions and what else needs no server is there without a plane; the user's own clusters are not asked.
+// Help, versions and other commands without a server work without a plane; they do not use the user's own
+// clusters.
 func TestToolsWithoutAPlane(t *testing.T) {
 	dir := t.TempDir()
 	for _, args := range [][]string{{}, {"--help"}, {"version", "--client"}, {"get", "--help"}} {
@@ -147,7 +148,7 @@ func TestConfigOfCommentsIsEmpty(t *testing.T) {
 	}
 }
 
-// A way to end a fault works as it is printed, in any directory.
+// The printed command ends a fault, from any directory.
 func TestHintsNameThePlane(t *testing.T) {
 	c := shared.Cluster()
 	stdout := ok(t, "fault", "pause", "--dir", c.Dir, "--component", "kube-scheduler-0", "--for", "5m")

@@ -86,7 +86,7 @@ func TestActionChoosesRelease(t *testing.T) {
 	}
 }
 
-// release puts a release beside the runner, each program printing its name.
+// release puts a release next to the runner, each program printing its name.
 func (r *runner) release(version string) (url string) {
 	r.t.Helper()
 	sums := ""
@@ -218,7 +218,7 @@ func TestActionRuns(t *testing.T) {
 	}
 }
 
-// A run that wrote no report names none.
+// If a run wrote no report, the outputs name none.
 func TestActionWithoutReport(t *testing.T) {
 	r := newRunner(t)
 	r.write("loadgen", "#!/bin/sh\nexit 2\n")

@@ -193,7 +193,7 @@ func TestActionlint(t *testing.T) {
 	}
 }
 
-// Each command of loadgen that docs/how-to tells of is one that there is, with these arguments.
+// Each command of loadgen in docs/how-to exists, with these arguments.
 func TestDocumentedCommands(t *testing.T) {
 	loadgen := buildLoadgen(t)
 	for _, args := range deploytest.Documented(t, "loadgen") {
@@ -211,8 +211,8 @@ func buildLoadgen(t *testing.T) string {
 	return loadgen
 }
 
-// exists fails where a program does not know a command or one of its flags.
-// Flags are read before --help is obeyed: one that is unknown is an error.
+// exists fails if a program does not know a command or one of its flags. Flags are read before --help is obeyed:
+// an unknown flag is an error.
 func exists(t *testing.T, program string, args []string) {
 	t.Helper()
 	out, err := deploytest.Run(t, t.TempDir(), program, append(args, "--help")...)

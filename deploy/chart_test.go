@@ -28,7 +28,7 @@ import (
 
 const chartImage = "registry.example.com/stormglass/loadgen:v1"
 
-// chart is what Helm makes of deploy/charts/stormglass as release "storm" in namespace "load".
+// chart holds the objects that Helm renders from deploy/charts/stormglass as release "storm" in namespace "load".
 type chart struct {
 	t     *testing.T
 	files map[string]string
@@ -104,7 +104,7 @@ func (c *chart) names() (all []string) {
 	return all
 }
 
-// grants are what the roles with this name grant, one "namespace verb group resource names urls" each.
+// grants lists what the roles with this name grant, one "namespace verb group resource names urls" each.
 func grants(roles map[string][]rbacv1.PolicyRule) map[string]bool {
 	all := map[string]bool{}
 	for namespace, rules := range roles {
@@ -214,8 +214,7 @@ extraArgs: ["--abort-on=expr=up{x='$(y)'},max=1"]
 	}
 }
 
-// A scenario of one's own is mounted as it is, has the rules of all built-in ones or those that are given, and can be run on a
-// schedule.
+// A user's scenario is mounted unchanged, has the rules of all built-in ones or the given rules, and can run on a schedule.
 func TestChartWithAScenarioOfOnesOwn(t *testing.T) {
 	const text = "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: mine\nphases:\n- {name: p, for: 5s}\n"
 	indented := "  text: |\n    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n"

@@ -30,8 +30,8 @@ func compose(t *testing.T) deploytest.Project {
 	return p
 }
 
-// The file is one that docker compose accepts; what it mounts is there, is not
-// written to, and nothing listens beyond this machine.
+// Docker Compose accepts the file; the files that it mounts exist and are
+// mounted read-only, and nothing listens beyond this machine.
 func TestComposeFile(t *testing.T) {
 	p := compose(t)
 	var names []string
@@ -115,7 +115,7 @@ func TestImagesMatchTestedVersions(t *testing.T) {
 	}
 }
 
-// Prometheus tells its alerts where Alertmanager listens.
+// Prometheus sends its alerts to the address on which Alertmanager listens.
 func TestPrometheusFindsAlertmanager(t *testing.T) {
 	p := compose(t)
 	var config struct {
@@ -132,8 +132,8 @@ func TestPrometheusFindsAlertmanager(t *testing.T) {
 	}
 }
 
-// Grafana finds the data sources where the others listen, and the dashboards
-// where they are mounted.
+// Grafana finds the data sources where the other services listen, and the
+// dashboards where they are mounted.
 func TestGrafanaIsProvisioned(t *testing.T) {
 	p := compose(t)
 	grafana := p.Services["grafana"]

@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// What compose.yaml asks for and listens on is said in the page on it.
+// The page on compose.yaml documents each of its variables and the address of
+// each service.
 func TestDoc(t *testing.T) {
 	root := deploytest.Root(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "how-to", "grafana-prometheus.md"))

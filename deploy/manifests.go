@@ -1,12 +1,10 @@
-// Package deploy makes the manifests of deploy/kubernetes that have a source
-// elsewhere in the repository: a PrometheusRule of each rule file, a ConfigMap
-// of each dashboard. The rest of the room is written by hand: compose/ for a
-// plane on this machine, github-actions/ for a pull request, and of
-// kubernetes/ what tells a Prometheus operator where to scrape.
+// Package deploy makes the manifests of deploy/kubernetes that have a source elsewhere in the
+// repository: a PrometheusRule from each rule file, a ConfigMap from each dashboard. The rest
+// is written by hand: compose/ for a plane on this machine, github-actions/ for a pull
+// request, and the scrape objects of kubernetes/ for a Prometheus operator.
 //
-// The manifests are checked in, so that kubectl needs nothing but a checkout;
-// "go run ./deploy/generate" writes them, and a test keeps them equal to their
-// sources.
+// The manifests are checked in, so that kubectl needs only a checkout; "go run
+// ./deploy/generate" writes them, and a test keeps them equal to their sources.
 package deploy
 
 import (
@@ -20,13 +18,13 @@ import (
 	"strings"
 )
 
-// Namespace is where the manifests put what the operator and Grafana read. A
-// kustomization of the user's can change it.
+// Namespace is the namespace of the manifests' objects for the operator and Grafana. A user's
+// kustomization can change it.
 const Namespace = "monitoring"
 
-// DashboardLabel is the label by which Grafana's sidecar finds a ConfigMap, as
-// its chart sets it; its value is "1". FolderAnnotation names the folder, for a
-// sidecar that was told to look at it.
+// DashboardLabel is the label by which Grafana's sidecar finds a ConfigMap, as its chart sets
+// it; its value is "1". FolderAnnotation names the folder, for a sidecar that is configured to
+// read it.
 const (
 	DashboardLabel   = "grafana_dashboard"
 	FolderAnnotation = "grafana_folder"
@@ -41,11 +39,11 @@ const (
 // maxConfigMap is the API server's limit of a ConfigMap's data, in bytes.
 const maxConfigMap = 1 << 20
 
-// Manifests is the generated files by their paths below deploy/kubernetes, made
-// from alerts/*.yaml and dashboards/json/*.json below root, the repository.
+// Manifests returns the generated files by their paths below deploy/kubernetes, made from
+// alerts/*.yaml and dashboards/json/*.json below root, the repository.
 //
-// An error is a source that is missing, is no YAML mapping or no JSON object
-// with a "uid" that is its file's name, or is too large for a ConfigMap.
+// It fails if a source is missing, is not a YAML mapping, is not a JSON object with a "uid"
+// that is its file's name, or is too large for a ConfigMap.
 func Manifests(root fs.FS) (map[string][]byte, error) {
 	rules, err := sources(root, "alerts/*.yaml")
 	if err != nil {

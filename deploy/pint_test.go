@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// finding is one problem that pint reports, of whatever severity.
+// finding is one problem that pint reports, of any severity.
 type finding struct {
 	Path    string `json:"path"`
 	Check   string `json:"reporter"`
@@ -23,7 +23,7 @@ type finding struct {
 	Lines   []int  `json:"lines"`
 }
 
-// entries is how pint says how many rules it has read.
+// entries matches pint's message about the number of rules that it has read.
 var entries = regexp.MustCompile(`msg="Checking Prometheus rules" entries=(\d+)`)
 
 // pint runs pint on files with alerts/.pint.hcl, and returns its findings and the
@@ -66,8 +66,8 @@ func TestPintAcceptsTheRules(t *testing.T) {
 	}
 }
 
-// Rules that a reviewer should refuse are refused, and for what is wrong with
-// them; the first is sound.
+// pint refuses rules that a reviewer should refuse, for the right reason; the
+// first rule is sound.
 func TestPintRefuses(t *testing.T) {
 	dir := t.TempDir()
 	var files, want []string
@@ -101,8 +101,8 @@ func TestPintRefuses(t *testing.T) {
 // suppression is a comment that pint obeys.
 var suppression = regexp.MustCompile(`#[ \t]*pint[ \t]+(\S+)[ \t]*(.*)`)
 
-// What is suppressed is one check of one rule, says why in the line above, and
-// pint would find it otherwise.
+// Each suppression is of one check of one rule, has a reason in the line above,
+// and hides a real finding of pint.
 func TestPintSuppressionsHaveReasons(t *testing.T) {
 	dir := t.TempDir()
 	var files, want []string

@@ -35,8 +35,8 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 	}
 }
 
-// promtool accepts the configuration where its container has it, with the
-// targets of a plane beside it and every rule file found.
+// promtool accepts the configuration where its container has it, together with
+// the targets of a plane, and finds every rule file.
 func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	plane := t.TempDir()
 	key := func(name string) string {
@@ -76,7 +76,8 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 			t.Errorf("the rules of %s are not loaded:\n%s", g.File, out)
 		}
 	}
-	// That the plane's own file is read shows when what it names is gone.
+	// If promtool reads the plane's own file, it fails when a file named there is
+	// missing.
 	if err := os.Remove(filepath.Join(plane, "pki", "scrape.key")); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 }
 
 // Alertmanager's own loader accepts its configuration, every alert has a
-// receiver, and what is inhibited, and by what, are alerts that there are.
+// receiver, and inhibitions name only existing alerts.
 func TestAmtoolAcceptsTheConfiguration(t *testing.T) {
 	file := filepath.Join(compose(t).Services["alertmanager"].Container(t), "etc", "alertmanager", "alertmanager.yml")
 	amtool := deploytest.Tool(t, deploytest.Amtool)

@@ -131,8 +131,8 @@ var (
 	oneJob  = regexp.MustCompile(jobPlaceholder + `([a-z-]+)`)
 )
 
-// actions makes text a Helm template: placeholders become actions, and what would be an
-// action stays as it is.
+// actions makes text a Helm template: placeholders become actions, and existing actions are
+// escaped.
 func actions(text string) string {
 	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
 	text = jobList.ReplaceAllStringFunc(text, func(m string) string {

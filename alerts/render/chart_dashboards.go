@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/dashboards"
 )
 
-// items are a list of which each element has a condition.
+// items is a list in which each element has a condition.
 type items struct {
 	list []any
 	when []condition
@@ -199,7 +199,8 @@ type jsonTemplate struct {
 	lists int
 }
 
-// value writes a value whose first line is written to; indent is that of its other lines.
+// value writes a value; its first line is written to an open line, and indent is the indent
+// of its other lines.
 func (w *jsonTemplate) value(v any, indent string) error {
 	switch v := v.(type) {
 	case object:

@@ -25,7 +25,7 @@ func chartDir(t *testing.T) string {
 	return filepath.Join(deploytest.Root(t), "deploy", "charts", "stormglass-monitoring")
 }
 
-// The chart's templates are those of the rules, the dashboards and the scrape objects.
+// The chart's templates match the rules, the dashboards and the scrape objects.
 func TestChartIsCurrent(t *testing.T) {
 	want, err := render.Chart(os.DirFS(filepath.Join(deploytest.Root(t), "deploy", "kubernetes", "scrape")))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestChartIsCurrent(t *testing.T) {
 	}
 }
 
-// installed is what the chart makes, by Helm: decoded objects by "Kind name".
+// installed returns the objects that Helm renders from the chart, decoded, by "Kind name".
 func installed(t *testing.T, args ...string) (map[string]chartObject, error) {
 	t.Helper()
 	out, err := deploytest.Run(t, t.TempDir(), deploytest.Tool(t, deploytest.Helm), append([]string{"template", "mine", chartDir(t), "--namespace", "observability"}, args...)...)
@@ -116,8 +116,8 @@ func jobFlags(jobs map[string]string) (args []string) {
 	return args
 }
 
-// Helm renders what `loadgen alerts render` does, whichever components are there, under
-// whatever names.
+// Helm renders the same as `loadgen alerts render`, for any set of components and any names
+// of jobs.
 func TestChartIsTheBundle(t *testing.T) {
 	cases := map[string]render.Options{
 		"own names": {},
@@ -173,7 +173,7 @@ func TestChartIsTheBundle(t *testing.T) {
 	}
 }
 
-// sameRules compares the rules of an object with a file of rules: all but the white space of
+// sameRules compares the rules of an object with a file of rules, ignoring white space in
 // expressions.
 func sameRules(t *testing.T, file string, spec any, text []byte) {
 	t.Helper()
@@ -250,7 +250,7 @@ func TestHelmAcceptsTheChart(t *testing.T) {
 	}
 }
 
-// Values reach the objects: where they are, what they are called, their labels.
+// The chart's values set the objects' namespaces, names and labels.
 func TestChartValues(t *testing.T) {
 	got, err := installed(t, "--set", "scrape.enabled=true", "--set", "scrape.interval=30s", "--set", "dashboards.namespace=grafana", "--set", "rules.namespace=rules",
 		"--set", "commonLabels.team=infra", "--set", "rules.labels.role=alerts", "--set", "dashboards.annotations.grafana_folder=Planes", "--set", "fullnameOverride=sg",

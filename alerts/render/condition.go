@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// condition says for which scraped jobs something is left: those that include one of its sets.
-// It holds the smallest sets only. Empty means never, a set of no job always.
+// condition says for which sets of scraped jobs something remains: for every set that includes
+// one of its sets. It holds only the smallest sets. An empty condition means never, a set
+// without jobs always.
 type condition [][]string
 
-// always is the condition of what is about no job.
+// always is the condition of parts that depend on no job.
 func always() condition { return condition{nil} }
 
 // smallest is the condition of sets of jobs: a set that includes another says nothing.
@@ -43,7 +44,7 @@ func (c condition) and(d condition) condition {
 	return smallest(sets)
 }
 
-// isAlways reports whether it holds whatever is scraped.
+// isAlways reports whether the condition holds for any set of scraped jobs.
 func (c condition) isAlways() bool { return len(c) > 0 && len(c[0]) == 0 }
 
 // helm is the condition as an argument in a Helm template, in which the variable of a job is

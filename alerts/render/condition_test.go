@@ -32,7 +32,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// What cannot be written as a template is an error of its rule, not another rule.
+// A rule that cannot be written as a template causes an error, not another rule.
 func TestChainOfMixedOperands(t *testing.T) {
 	c, err := newChart()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestChainOfMixedOperands(t *testing.T) {
 	}
 }
 
-// Braces and placeholders of a text come out of Helm as they were meant.
+// Helm renders the braces and placeholders of a text as intended.
 func TestActions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{{ $labels.job }}`:             `{{ "{{" }} $labels.job {{ "}}" }}`,

@@ -55,7 +55,7 @@ func (r *renderer) dashboards(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// generators are the dashboards of a run: without a load generator there is none.
+// generators lists the dashboards of a run. They are left out without a load generator.
 func generators() []string { return []string{"stormglass-loadgen", "stormglass-run"} }
 
 // panels renders the queries of a dashboard, and reports whether any is left.
@@ -101,8 +101,8 @@ func (r *renderer) panels(d object) (queries bool, err error) {
 	return queries, err
 }
 
-// choices renders the query of a variable, which gives the instances to choose from. Where all
-// of its jobs are left out, they are those of the others.
+// choices renders the query of a variable, which returns the instances to choose from. If none
+// of its jobs is scraped, the query uses all scraped jobs.
 func (r *renderer) choices(query string) string {
 	jobs := jobMatcher.FindStringSubmatch(query)
 	if jobs != nil && !slices.ContainsFunc(strings.Split(jobs[3], "|"), r.scraped) {

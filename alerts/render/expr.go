@@ -156,8 +156,8 @@ func (r *renderer) expr(text string) (out string, alive bool, err error) {
 	return r.text(text), true, nil
 }
 
-// selected adds the selector to each selector of a scraped series in text. parsable is the
-// text, or one of the same length that is PromQL.
+// selected adds the selector to each selector of a scraped series in text. parsable is text,
+// or PromQL of the same length.
 func (r *renderer) selected(text, parsable string) (string, error) {
 	if r.Selector == "" {
 		return text, nil

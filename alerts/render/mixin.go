@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mixin returns the rules and dashboards as a monitoring mixin: mixin.libsonnet for those who
-// compose mixins in Jsonnet, and beside it the files that other mixins are compiled into.
+// mixin returns the rules and dashboards as a monitoring mixin: mixin.libsonnet for users who
+// compose mixins in Jsonnet, and the files that other mixins compile to.
 func mixin(rules, boards map[string]string) (map[string]string, error) {
 	files := map[string]string{}
 	var fields strings.Builder
@@ -40,7 +40,7 @@ func mixin(rules, boards map[string]string) (map[string]string, error) {
 	return files, nil
 }
 
-// divide returns the groups of alerts and those of recording rules, of all files.
+// divide returns the groups of alerts and the groups of recording rules, of all files.
 func divide(rules map[string]string) (alerting, recording []*yaml.Node, err error) {
 	for _, name := range sortedNames(rules) {
 		var doc yaml.Node

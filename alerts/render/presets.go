@@ -10,12 +10,12 @@ import (
 // DefaultPreset is the names of jobs that a Prometheus most often has.
 const DefaultPreset = "kube-prometheus-stack"
 
-// presets are names of jobs by our own, as an installation has them. An empty one is not
-// scraped there.
+// presets returns the names of jobs of each installation, by our own names. A job with an
+// empty name is not scraped there.
 func presets() map[string]map[string]string {
 	return map[string]map[string]string{
-		// The jobLabel of the chart's ServiceMonitors (templates/exporters). Of a cloud's controller
-		// manager it has none: the name that a monitor of one's own gives it.
+		// The jobLabel of the chart's ServiceMonitors (templates/exporters). It has none for a
+		// cloud's controller manager: your monitor names that job.
 		DefaultPreset: {"kube-apiserver": "apiserver", "etcd": "kube-etcd"},
 		// The same on a control plane that shows its API servers only (kubeEtcd.enabled=false, ...).
 		"kube-prometheus-stack-managed": only("kube-apiserver", "apiserver"),
@@ -26,7 +26,7 @@ func presets() map[string]map[string]string {
 	}
 }
 
-// only are the names of a Prometheus that scrapes one component, beside a load generator.
+// only returns the job names of a Prometheus that scrapes one component and a load generator.
 func only(ours, theirs string) map[string]string {
 	jobs := map[string]string{}
 	for _, job := range Jobs() {
@@ -41,8 +41,8 @@ func only(ours, theirs string) map[string]string {
 // Presets lists the names of presets.
 func Presets() []string { return slices.Sorted(maps.Keys(presets())) }
 
-// Preset is the names of jobs of an installation, for Options. An error means that there is
-// no such preset.
+// Preset returns the names of jobs of an installation, for Options. It fails if the preset is
+// unknown.
 func Preset(name string) (map[string]string, error) {
 	jobs, ok := presets()[name]
 	if !ok {

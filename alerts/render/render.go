@@ -28,16 +28,17 @@ const Generator = "loadgen"
 
 // Options of a bundle. The zero value changes nothing.
 type Options struct {
-	// Jobs are the names of jobs there, by ours. An empty one leaves the component out.
+	// Jobs are the installation's names of jobs, by our names. An empty name leaves the component
+	// out.
 	Jobs map[string]string
-	// ClusterLabel is the label of the cluster there; empty means "cluster".
+	// ClusterLabel is the installation's label of the cluster; empty means "cluster".
 	ClusterLabel string
 	// Selector are matchers that each selector of a scraped series gets, as `tier="prod"`.
 	Selector string
 	// RunbookBase is the URL of the folder docs, below which runbook_url leads; empty means
 	// alerts.Pages.
 	RunbookBase string
-	// Namespace and Release are those of the objects for Kubernetes: the release is the label by
+	// Namespace and Release are set on the objects for Kubernetes: the release is the label by
 	// which the operator's Prometheus finds rules. Empty means monitoring and
 	// kube-prometheus-stack.
 	Namespace, Release string
@@ -65,7 +66,7 @@ type renderer struct {
 	gone map[string]bool
 }
 
-// Render renders the rules and dashboards that ship. An error is one of the options.
+// Render renders the rules and dashboards that ship. It fails if an option is invalid.
 func Render(o Options) (Bundle, error) {
 	r, err := newRenderer(o)
 	if err != nil {
@@ -110,7 +111,7 @@ labels:
 	return b, nil
 }
 
-// rendered is files by name, and what is in none of them.
+// rendered holds files by name, and the parts that no file contains.
 type rendered struct {
 	files   map[string]string
 	leftOut []string
@@ -192,7 +193,7 @@ func (r *renderer) checkSelector() error {
 	return nil
 }
 
-// job is the name of one of our jobs there, or "" where it is left out.
+// job returns the installation's name of one of our jobs, or "" if it is left out.
 func (r *renderer) job(ours string) string {
 	theirs, named := r.Jobs[ours]
 	if !named {

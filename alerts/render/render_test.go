@@ -295,7 +295,7 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused in one line.
+// Invalid options are refused in one line.
 func TestRefused(t *testing.T) {
 	for want, o := range map[string]render.Options{
 		`job "apiserver" is in no rule`:         {Jobs: map[string]string{"apiserver": "kube-apiserver"}},
@@ -330,8 +330,8 @@ func TestOddNames(t *testing.T) {
 	}
 }
 
-// droppedBuckets are those that kube-prometheus-stack 86.1.1 does not store of an API server
-// (kubeApiServer.serviceMonitor.metricRelabelings), of the families below.
+// droppedBuckets are the buckets of an API server that kube-prometheus-stack 86.1.1 does not
+// store (kubeApiServer.serviceMonitor.metricRelabelings), of the families below.
 var (
 	droppedBuckets = regexp.MustCompile(`^(0\.15|0\.2|0\.3|0\.35|0\.4|0\.45|0\.6|0\.7|0\.8|0\.9|1\.25|1\.5|1\.75|2|3|3\.5|4|4\.5|6|7|8|9|15|20|40|45|50)(\.0)?$`)
 	bucketOf       = regexp.MustCompile(`\b(?:etcd_request|apiserver_request_slo|apiserver_request_sli|apiserver_request)_duration_seconds_bucket\{[^}]*\ble=~?"([^"]*)"`)

@@ -75,7 +75,7 @@ func (r *renderer) rules(files fs.FS) (rendered, error) {
 	return out, nil
 }
 
-// findGone notes the records of which no rule is left. A record may have several.
+// findGone notes the records that have no rule left. A record may have several rules.
 func (r *renderer) findGone(doc *yaml.Node) error {
 	alive := map[string]bool{}
 	for _, g := range at(doc.Content[0], "groups").Content {
@@ -149,7 +149,7 @@ func (r *renderer) rule(rule *yaml.Node) (keep bool, err error) {
 	return true, nil
 }
 
-// at is the value of a key of a mapping; nil: there is none.
+// at returns the value of a key of a mapping; nil if the key is missing.
 func at(mapping *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(mapping.Content); i += 2 {
 		if mapping.Content[i].Value == key {

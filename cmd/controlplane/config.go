@@ -21,10 +21,10 @@ import (
 
 type settings struct {
 	config control.Config
-	from   *strictyaml.Document // nil: that of the last start, or none
+	from   *strictyaml.Document // nil: the config of the last start, or the defaults
 }
 
-// readSettings reads --config, or what the last start left in the plane's directory.
+// readSettings reads --config, or the config of the last start in the plane's directory.
 func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io.Writer) (s settings, err error) {
 	if o.config == "" {
 		if s.config, err = lastConfig(o.dir, progress); err != nil {
@@ -55,7 +55,7 @@ func readSettings(ctx context.Context, o upOptions, stdin io.Reader, progress io
 	return s, s.refusal(s.config.Problems())
 }
 
-// blank reports whether YAML holds nothing, or nothing but comments.
+// blank reports whether YAML holds nothing except comments.
 func blank(data []byte) bool {
 	var node yaml.Node
 	if err := yaml.Unmarshal(data, &node); err != nil {
@@ -103,7 +103,7 @@ func lastConfig(dir string, progress io.Writer) (config control.Config, err erro
 	file := controlplane.ConfigFile(dir)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG) {
-		return config, nil // whether the directory can be used is told as it is opened
+		return config, nil // opening the directory reports whether it can be used
 	}
 	if err != nil {
 		return config, err

@@ -99,7 +99,8 @@ func (v faultVerb) command() *cobra.Command {
 	return cmd
 }
 
-// movable checks a move against the plane as it is: Check leaves that to its beginning, as one before it may change it.
+// movable checks a move against the plane's current state. Check skips this, because an earlier move may change the
+// state before the move begins.
 func movable(ctx context.Context, client *control.Client, f control.Fault) error {
 	if !f.Moves() {
 		return nil
@@ -114,7 +115,7 @@ func movable(ctx context.Context, client *control.Client, f control.Fault) error
 	return nil
 }
 
-// noArguments refuses them, and tells where a component belongs.
+// noArguments refuses arguments, and says how to name a component.
 func (v faultVerb) noArguments(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:

@@ -1,6 +1,6 @@
 // Controlplane runs a real Kubernetes control plane on this machine: etcd,
-// kube-apiserver, kube-scheduler and kube-controller-manager, each a process
-// of its own, with no download and no container engine.
+// kube-apiserver, kube-scheduler and kube-controller-manager, each a separate
+// process, with no download and no container engine.
 //
 //	controlplane up [--dir DIR] [--config FILE] [--detach]
 //	controlplane status, down
@@ -8,11 +8,10 @@
 //	controlplane etcd snapshot, etcd restore
 //	controlplane kubectl ..., etcdctl ..., etcdutl ...
 //
-// It is a multi-call binary: executed under the name of a component or a tool
-// it is that program. Results go to stdout, progress and errors to stderr.
-// Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be
-// used as it was named, 4 the environment failed (among that: the directory is in
-// use, a component died).
+// It is a multi-call binary: executed under the name of a component or a tool it
+// is that program. Results go to stdout, progress and errors to stderr. Exit
+// codes: 0 done, 2 bad usage, a bad config file or a bad path, 4 the environment
+// failed (for example: the directory is in use, a component died).
 package main
 
 import (
@@ -53,8 +52,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
 	commandline.AbortOnCrash()
 	defer commandline.OnCrash("controlplane", stderr, &code)
-	// Kubernetes puts flags of its own there as it is linked in, and cobra would
-	// offer them as ours. Only what constructs a component looks them up.
+	// Kubernetes adds its own flags there when it is linked in, and cobra would show
+	// them as flags of controlplane. Only the constructors of components look them
+	// up.
 	linked := pflag.CommandLine
 	pflag.CommandLine = pflag.NewFlagSet("controlplane", pflag.ContinueOnError)
 	root := &cobra.Command{

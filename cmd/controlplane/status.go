@@ -47,7 +47,8 @@ default, and how to reach it. It exits with 4 unless the plane is ready.`,
 	return cmd
 }
 
-// readStatus asks the supervisor, or reads what it left when it stopped.
+// readStatus asks the supervisor, or reads the status that it wrote when it
+// stopped.
 func readStatus(ctx context.Context, dir string) (control.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

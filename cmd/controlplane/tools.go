@@ -191,8 +191,8 @@ func etcdctlEnv(ctx context.Context, dir string, w words, stderr io.Writer) ([]s
 	return client.Environment(), nil
 }
 
-// chooseMember is the etcd member of that name, or with "" one that is ready; of those
-// one that tells its role, as one that hangs does not.
+// chooseMember returns the etcd member with the given name. With "" it chooses a member that is ready, and prefers a member
+// that reports its role; a hanging one does not.
 func chooseMember(components []control.ComponentStatus, name string) (chosen control.ComponentStatus, err error) {
 	var names []string
 	for _, c := range components {

@@ -162,7 +162,7 @@ func up(ctx context.Context, o upOptions, stdin io.Reader, stdout, stderr io.Wri
 	return nil
 }
 
-// outputLog is the name of the log of what a detached supervisor writes to its standard output and error.
+// outputLog is the name of the log of a detached supervisor's standard output and error.
 const outputLog = "supervisor-output"
 
 func crashTo(file string) error {
@@ -228,8 +228,8 @@ func interrupts(parent context.Context) (ctx context.Context, now <-chan struct{
 	}
 }
 
-// detach starts the supervisor in a session of its own and waits until the
-// plane is ready or has failed, showing its progress.
+// detach starts the supervisor in a separate session and waits until the plane is ready or has failed,
+// showing its progress.
 func detach(ctx context.Context, o upOptions, stdout, stderr io.Writer) error {
 	executable, err := os.Executable()
 	if err != nil {

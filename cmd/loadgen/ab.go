@@ -153,7 +153,7 @@ func showAB(w io.Writer, dir string, c result.AB, output *commandline.Output) er
 	})
 }
 
-// throwFlags adds the flags of the bounds on what else the machine did beside a run; does says what happens past one.
+// throwFlags adds the flags that bound what else the machine did during a run; does says what happens past a bound.
 func throwFlags(flags *pflag.FlagSet, throw *result.Throw, does string) {
 	percentVar(flags, &throw.Steal, "throw-steal", does+" if the hypervisor took more of the processors' time")
 	percentVar(flags, &throw.Other, "throw-other", does+" if other processes used more of the processors' time")

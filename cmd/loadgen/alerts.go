@@ -163,8 +163,8 @@ func same(dir string) string {
 	return dir
 }
 
-// run runs the proofs one after another and judges each at once. One that cannot
-// be run does not keep the others from running.
+// run runs the proofs one after another and judges each immediately. A proof that
+// cannot run does not keep other proofs from running.
 func (p proveOptions) run(cmd *cobra.Command) error {
 	proofs, err := loadgen.SelectProofs(p.proofs, p.rules)
 	if err != nil {
@@ -211,8 +211,8 @@ func (p proveOptions) run(cmd *cobra.Command) error {
 	return p.show(cmd, all)
 }
 
-// checkOut refuses a directory that cannot be written, and one in which a run is that
-// would pass for a proof's.
+// checkOut refuses a directory that cannot be written, the directory of a run, and a
+// directory that already holds the directory of a proof.
 func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	if err := commandline.CheckDir(p.out); err != nil {
 		err = fmt.Errorf("--out %w", err)
@@ -233,8 +233,8 @@ func (p proveOptions) checkOut(proofs []loadgen.Proof) error {
 	return nil
 }
 
-// show prints the matrix; the exit code is that of all proofs. Of a choice of
-// proofs the rules that they expect are wanted.
+// show prints the matrix; the exit code covers all proofs. If the user named proofs
+// but no rules, the report covers the rules that these proofs expect.
 func (p proveOptions) show(cmd *cobra.Command, all []loadgen.JudgedProof) error {
 	wanted := p.rules
 	for _, a := range alerts.Table() {

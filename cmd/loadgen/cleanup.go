@@ -115,7 +115,8 @@ func (c *cleanup) remove(ctx context.Context, cfg *rest.Config, runID, head stri
 	return err
 }
 
-// removeExpired removes what the runs left that are over. One that fails keeps no other.
+// removeExpired removes the objects of runs that are over. A failure does not stop the
+// removal of other runs.
 func (c *cleanup) removeExpired(ctx context.Context, cfg *rest.Config) error {
 	if c.wait {
 		why, err := loadgen.AwaitExpired(ctx, cfg, c.runID, c.ui.Step)

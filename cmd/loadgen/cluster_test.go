@@ -40,7 +40,7 @@ func TestRunOnAUsersCluster(t *testing.T) {
 	wantPass(t, p, dir)
 	wantNothingLeft(t, kubeconfig)
 
-	// What the API server alone knows about an object ends the run with its words.
+	// If only the API server can find the mistake in an object, the run ends with its message.
 	refused := filepath.Join(t.TempDir(), "refused.yaml")
 	err := os.WriteFile(refused, []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -114,7 +114,8 @@ func labelled(t *testing.T, kubeconfig string) []string {
 			left = append(left, kind.Resource+" "+o.Name)
 		}
 	}
-	// A kubelet's Lease has no labels; besides the plane's own node only simulated nodes have one.
+	// A kubelet's Lease has no labels; apart from the plane's own node only simulated nodes have
+	// one.
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	list, err := client.Resource(leases).Namespace("kube-node-lease").List(t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -74,7 +74,7 @@ func complete(cmd *cobra.Command, flag string, values func(args []string, typed 
 	})
 }
 
-// completed is the scenario that a command line names so far, nil if it names none that can be read.
+// completed returns the scenario that a command line names so far, or nil if no scenario can be read.
 func completed(args []string) *scenario.Scenario {
 	if len(args) != 1 || args[0] == "-" {
 		return nil

@@ -100,8 +100,8 @@ symptom has no known cause or too little was recorded to tell.`,
 	return cmd
 }
 
-// diagnoseObserved diagnoses what an observer records. Its address is read again where it cannot be reached: it may have been
-// started anew.
+// diagnoseObserved diagnoses the recordings of an observer. It reads the address again if it cannot reach the observer,
+// which may have been restarted.
 func diagnoseObserved(address func() (string, error), p loadgen.Prometheus, o loadgen.DiagnoseOptions) (func(context.Context) (result.Diagnosis, error), error) {
 	var err error
 	if p.URL, err = address(); err != nil {

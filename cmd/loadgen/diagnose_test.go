@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// followed is what follow says of answers; the last is not shown.
+// followed returns the lines that follow prints for answers; the last answer is not shown.
 func followed(t *testing.T, answers []answer) (said []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -38,7 +38,7 @@ type answer struct {
 	err error
 }
 
-// The present is followed past a disturbance and an error, and each is said once.
+// The diagnosis of the present continues after a disturbance and an error, and reports each once.
 func TestFollowGoesOn(t *testing.T) {
 	healthy := answer{d: result.Diagnosis{Answer: result.Healthy}}
 	sick := answer{d: result.Diagnosis{Answer: result.Diagnosed, Causes: []result.Cause{{Kind: "killed", Components: []string{"etcd-0"}}}}}
@@ -49,7 +49,7 @@ func TestFollowGoesOn(t *testing.T) {
 	}
 }
 
-// An answer of other symptoms or limits is another one; a symptom that comes again is not.
+// An answer with other symptoms or limits counts as a new answer; a symptom that returns does not.
 func TestFollowShowsOtherSymptomsAndLimits(t *testing.T) {
 	reads, writes := result.Evidence{What: "reads", Component: "kube-apiserver-0"}, result.Evidence{What: "writes", Component: "kube-apiserver-0"}
 	unknown := func(symptoms ...result.Evidence) answer {
@@ -63,7 +63,7 @@ func TestFollowShowsOtherSymptomsAndLimits(t *testing.T) {
 	}
 }
 
-// An observer that was started anew at another address is found.
+// An observer that was restarted at another address is found.
 func TestRestartedObserverIsFound(t *testing.T) {
 	gone, again := httptest.NewServer(http.NotFoundHandler()), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}`) // nothing was scraped yet

@@ -100,7 +100,7 @@ func exportTo(cmd *cobra.Command, dir string, o loadgen.ExportOptions, out strin
 	return done, err
 }
 
-// checkExport refuses what is missing or would silently do nothing.
+// checkExport refuses missing options, and options that would silently do nothing.
 func checkExport(o loadgen.ExportOptions, out, url string) error {
 	switch o.Format {
 	case "":

@@ -24,7 +24,7 @@ func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
 }
 
-// addOnPlanes adds those of runs on planes of their own: there is no cluster to guard.
+// addOnPlanes adds the flags of runs on bundled planes, which have no cluster to guard.
 func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.abortOn, "abort-on", nil, "`condition` that ends a run early, as throttled=20%,for=5s or alert=NAME (repeatable; docs/reference/fuse.md lists them); none: not even those that a run on your cluster has")
 	flags.StringVar(&f.rules, "abort-rules", "", "`file` of Prometheus rules whose alerts --abort-on may name")
@@ -32,7 +32,8 @@ func (f *fuseFlags) addOnPlanes(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made and sent, and whether it is permitted, without making anything")
 }
 
-// into takes the flags over. image is that of a Job in the cluster, others says that others use it too.
+// into copies the flags to fuse. image is the image of a Job in the cluster, others says that other
+// flags use it too.
 func (f *fuseFlags) into(fuse *loadgen.Fuse, image string, others bool) error {
 	*fuse = loadgen.Fuse{AbortOn: f.abortOn, Rules: f.rules, NoLock: f.noLock, TakeLock: f.takeLock}
 	var errs []error

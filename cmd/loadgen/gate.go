@@ -118,7 +118,7 @@ func writeJUnit(file string, res result.Result) error {
 	return errors.Join(loadgen.WriteJUnit(f, res), f.Close())
 }
 
-// summary is a file that Markdown is appended to; empty: none.
+// summary is a file to which Markdown is appended; empty means no file.
 type summary struct{ file string }
 
 func (s *summary) flag(cmd *cobra.Command) {

@@ -38,7 +38,7 @@ func quiet(cmd *cobra.Command) bool {
 	return err == nil && q
 }
 
-// progressTo is where a command's progress goes.
+// progressTo returns the writer for a command's progress.
 func progressTo(cmd *cobra.Command) io.Writer {
 	if quiet(cmd) {
 		return io.Discard
@@ -63,7 +63,8 @@ func (l *logLevel) Set(text string) error {
 	return nil
 }
 
-// apply sends client-go's log to w. What matters of it comes back as errors, so by default it is dropped.
+// apply sends client-go's log to w. Its important messages also come back as errors, so by default it is
+// dropped.
 func (l *logLevel) apply(w io.Writer) {
 	if *l == "off" {
 		klog.SetLogger(klog.Logger{})

@@ -124,8 +124,8 @@ func TestLostClusterEndsRun(t *testing.T) {
 	wantNothingLeft(t, plane.Cluster().Kubeconfigs["admin"])
 }
 
-// The second signal skips the clean-up: the report is written, and the last line says
-// what is left and what removes it.
+// The second signal skips the clean-up: the report is written, and the last line
+// names the remaining objects and the command that removes them.
 func TestSecondSignalStillWritesReport(t *testing.T) {
 	useSharedPlane(t)
 	w, p, dir := lostRun(t)

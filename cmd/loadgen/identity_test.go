@@ -41,8 +41,8 @@ gates:
   - {name: rollout-time, objective: phase-duration, max: 1m, over: [rollout]}
 `
 
-// On a cluster that denies the approval of certificate requests, and on one whose signer is off, the run finds out before
-// it makes anything; with nodes.identity auto its nodes take tokens, run pods, and leave nothing behind.
+// If a cluster denies the approval of certificate requests, or its signer is off, the run finds out before it creates
+// anything; with nodes.identity auto its nodes take tokens, run pods, and leave nothing behind.
 func TestNodesWithoutCertificates(t *testing.T) {
 	managed := planetest.Start(t, plane.Binary, &control.Config{ControllerManager: control.ControllerManager{
 		Flags: control.Flags{"controllers": "*,-certificatesigningrequest-signing-controller"},
@@ -81,7 +81,7 @@ func TestNodesWithoutCertificates(t *testing.T) {
 	wantNothingLeft(t, kubeconfig)
 }
 
-// wantNodes fails if nodes missed a heartbeat or were refused what they ask for.
+// wantNodes fails if nodes missed a heartbeat or had requests refused.
 func wantNodes(t *testing.T, n *result.Nodes) {
 	t.Helper()
 	if n == nil || n.PodsStarted < 20 || n.MissedByServer > 0 {
@@ -94,7 +94,7 @@ func wantNodes(t *testing.T, n *result.Nodes) {
 	}
 }
 
-// refusal is what a cluster says that denies the approval of certificate requests.
+// refusal is the message of a cluster that denies the approval of certificate requests.
 const refusal = "no approvals here"
 
 // denyApprovals makes a cluster's admission refuse the approval of certificate requests until allow is called, which returns

@@ -32,7 +32,7 @@ read the comments before you run it.`,
 	return cmd
 }
 
-// importFlags are those of all imports.
+// importFlags are the flags that all imports have.
 type importFlags struct {
 	out     string
 	sets    []string
@@ -50,7 +50,7 @@ func (f *importFlags) addCluster(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on a cluster of yours: without simulated nodes, node selectors as they are")
 }
 
-// convert does an import and writes what comes of it.
+// convert runs an import and writes its result.
 func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(loadgen.ImportOptions) (*loadgen.Imported, error)) error {
 	o := f.options
 	if o.Nodes < 0 {

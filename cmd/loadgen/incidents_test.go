@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// small is an incident on few nodes and in a short time: the variant in which the
-// failure shows, or the one that has more to lose.
+// small is an incident on few nodes and in a short time: the variant that shows the failure, or the variant that has
+// more to lose.
 type small struct {
 	variant string
 	set     []string
@@ -79,10 +79,9 @@ func incidents() map[string]small {
 	}
 }
 
-// TestIncidents runs each incident small, on a plane of its own: the fault is
-// real, its metric moves and comes back, and nothing acknowledged is lost. How
-// long things take here, and how noisy they are, is a matter of the machine, so
-// gates are asked, not the verdict, and those of time and noise by shows.
+// TestIncidents runs each incident small, on its own plane: the fault is real, its metric moves and comes back, and no
+// acknowledged write is lost. Times and noise depend on the machine here, so the test checks the gates, not the
+// verdict; shows checks the gates on time and noise.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
 	members := func(name string) int { return catalogued(t, name).ControlPlane.Count(control.KindEtcd) }
@@ -146,7 +145,7 @@ func (small small) run(t *testing.T) {
 	}
 }
 
-// causes are the kinds of cause of which a diagnosis of the incident names one, from metrics alone.
+// causes lists the kinds of cause by incident. A diagnosis of the incident names one of them, from metrics alone.
 func causes() map[string][]string {
 	slowDisk := []string{"slow-wal-fsync", "slow-disk"} // on a busy machine commits are slow as well
 	return map[string][]string{
@@ -171,10 +170,9 @@ func diagnosed(t *testing.T, dir string, kinds []string) {
 	}
 }
 
-// shows reports whether a gate that did not pass shows the same thing in a way that
-// other work on the machine cannot hide: what was waited for came, if late; a
-// metric became three times what it was, or came back by two thirds of its way,
-// where its steady noise was too large, or its steady phase too quiet, to say more.
+// shows reports whether a failed gate still shows the effect in a way that other work on the machine cannot hide: an
+// awaited event came late; a metric rose to three times its value, or recovered by two thirds, where its steady phase
+// was too noisy, or too quiet, to say more.
 func shows(g result.Gate, signals []result.Signal) bool {
 	if planetest.WithheldWithinBound(g) {
 		return true

@@ -36,7 +36,8 @@ import (
 	"github.com/stormglass/stormglass/internal/planetest"
 )
 
-// inCluster is what --render printed, in a cluster: all but the Job, which is run on this machine as its ServiceAccount.
+// inCluster holds the objects that --render printed, in a cluster. The Job is not created: it runs on this machine as its
+// ServiceAccount.
 type inCluster struct {
 	t          *testing.T
 	admin      *rest.Config
@@ -256,8 +257,8 @@ gates:
 - {name: lost, objective: watch-lost, max: 0, over: [fan-out]}
 `
 
-// The objects that --render prints are accepted, and let the run pass as their ServiceAccount, with the rules that they have; it leaves
-// nothing. Without one of them the run ends with 4 and that permission's name, before it makes anything.
+// The cluster accepts the objects that --render prints. Their ServiceAccount has the permissions for the run to pass, and
+// the run leaves nothing. If one permission is missing, the run ends with 4 and names it, before it creates anything.
 func TestRunAsTheRenderedServiceAccount(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
@@ -338,7 +339,7 @@ func (c *inCluster) wantConfined() {
 	}
 }
 
-// What the run is allowed for its workers is enough to make them, to follow them and to remove them.
+// The permissions of the run are enough to create, follow and remove its workers.
 func TestStartWorkersAsTheRenderedServiceAccount(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]

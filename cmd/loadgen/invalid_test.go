@@ -18,8 +18,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected errors in testdata/invalid")
 
 // TestInvalidScenarios holds, for each script in testdata/invalid, a scenario, the
-// exact lines that `validate` says of it, and where the hint can be followed word
-// by word, a change by which the scenario becomes valid.
+// exact output of `validate` for it, and, where the hint can be followed word by word,
+// a change that makes the scenario valid.
 func TestInvalidScenarios(t *testing.T) {
 	goldenscript.Each(t, "testdata/invalid/*.txtar", *update, func(t *testing.T, script *txtar.Archive) string {
 		text := string(script.Files[0].Data)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// liveFlags are how a run is shown while it goes on.
+// liveFlags say how a run in progress is shown.
 type liveFlags struct {
 	plain bool
 	web   string

@@ -37,7 +37,7 @@ func twoPhasesFile(t *testing.T) string {
 	return file
 }
 
-// livePageState is what a browser shows of a run that goes on.
+// livePageState is the state of the live page in a browser.
 type livePageState struct {
 	Word, Now, Title, Pause string
 	Charts                  int
@@ -74,7 +74,7 @@ func TestRunInABrowser(t *testing.T) {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 860), chromedp.Navigate(url)); err != nil {
 		t.Fatal(err)
 	}
-	// The page is loaded again at the end: what is asked meanwhile has no answer.
+	// The page reloads at the end; evaluations during the reload fail.
 	look := func() livePageState {
 		now, _ := chromedp.Run(ctx, chromedp.Evaluate[livePageState](livePageScript))
 		return now

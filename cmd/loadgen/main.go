@@ -17,9 +17,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// gcPercent lets the heap grow to three times what is in use before it is
-// collected, instead of twice: while thousands of nodes register, collecting was
-// half of the generator's CPU time, which the control plane beside it lacks.
+// gcPercent lets the heap grow to three times its live size before a collection,
+// instead of twice: while thousands of nodes register, collecting was half of
+// the generator's CPU time, which the control plane on the same machine lacks.
 const gcPercent = 200
 
 func main() {

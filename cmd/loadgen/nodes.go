@@ -104,7 +104,8 @@ func printNodes(w io.Writer, nodes result.Nodes) error {
 	return nil
 }
 
-// checkNodes refuses what the flags of `nodes` cannot mean, by the flags' names.
+// checkNodes refuses invalid values of the flags of `nodes`, by the flags'
+// names.
 func checkNodes(count int, fidelity, identity string) error {
 	var errs []error
 	if count < 1 || count > scenario.MaxNodes {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A plain Deployment runs beside simulated nodes on a plane of ours; on a user's cluster
-// the nodes are tainted, and what is printed puts a pod on them.
+// A plain Deployment runs on simulated nodes of a bundled plane; on a user's cluster the
+// nodes are tainted, and the printed tolerations put a pod on them.
 func TestPodsOnSimulatedNodes(t *testing.T) {
 	useSharedPlane(t)
 	own := plane.Cluster().Kubeconfigs["admin"]
@@ -51,8 +51,8 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 	wantNothingLeft(t, own)
 }
 
-// A cluster that goes away ends the nodes with one line that says so, when what they were
-// is removed.
+// If the cluster cannot be reached, the nodes end. The only error line says so; it comes
+// last, after the clean-up.
 func TestLostClusterEndsNodes(t *testing.T) {
 	useSharedPlane(t)
 	w, kubeconfig := newWire(t)

@@ -26,7 +26,7 @@ import (
 // directory.
 const maxRetention = 30 * 24 * time.Hour
 
-// anyPort is where one listens who names no address.
+// anyPort is the address to listen on if the user names none.
 const anyPort = "127.0.0.1:0"
 
 func newObserve() *cobra.Command {
@@ -151,7 +151,7 @@ func (p *prometheusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&p.config.HTTPConfig, "prometheus-http-config", "", "`file` with credentials and TLS, as promtool's --http.config.file")
 }
 
-// into sets what the flags say, and refuses what would silently do nothing.
+// into copies the flags to o, and refuses flags that would silently do nothing.
 func (p *prometheusFlags) into(o *loadgen.Options) error {
 	if o.ObservePublic && o.Observe == "" {
 		return loadgen.Usage(fmt.Errorf("--observe-public: nothing is observed (add --observe=ADDR)"))

@@ -22,17 +22,17 @@ const mostPoints = 900
 // point is one second of the charts.
 type point struct{ offered, achieved, p99, nodes, pods, watches float64 }
 
-// pageModel is what the page of a run shows. It is pure: snapshots and steps in, lines of text out.
+// pageModel is the state of a run's page. It is pure: it takes snapshots and steps, and returns lines of text.
 type pageModel struct {
 	began    time.Time
-	url      string // of the page for browsers; empty: there is none
+	url      string // of the page for browsers; empty without such a page
 	snapshot loadgen.Snapshot
 	points   []point // the last of them
 	dropped  int     // points before these
 	last     time.Time
 	steps    []string
 	help     bool
-	said     string // what became of the last key
+	said     string // the effect of the last key
 	colours  bool
 }
 
@@ -97,7 +97,8 @@ func (m *pageModel) title(columns int, now time.Time) line {
 	return line{{text, inverse}}
 }
 
-// phases are those of the scenario in a line, of which the present one is seen.
+// phases returns one line with the scenario's phases. If the line is too short, it leaves out the first ones, but never
+// the current one.
 func (m *pageModel) phases(columns int) line {
 	var all line
 	present := 0
@@ -154,7 +155,7 @@ func (m *pageModel) faults() line {
 	return line{{"faults      ", ""}, {clean(strings.Join(m.snapshot.Faults, " · ")), bold}}
 }
 
-// conditions are those that end the run early, and how many gates will judge it.
+// conditions returns a line with the conditions that end the run early and the number of gates that will judge it.
 func (m *pageModel) conditions() line {
 	gates := fmt.Sprintf("%d gates are judged at the end", m.snapshot.Gates)
 	switch m.snapshot.Gates {
@@ -202,7 +203,8 @@ func helpLines() []line {
 	return all
 }
 
-// charts are two in a row, in so many rows of text; the last row says what a column is.
+// charts returns the charts, two per row, in at most the given number of lines. The last line states the time that a
+// column covers.
 func (m *pageModel) charts(columns, rows int) []line {
 	all := m.barCharts()
 	across := (len(all) + 1) / 2
@@ -250,7 +252,7 @@ type barChart struct {
 	format func(float64) string
 }
 
-// barCharts are those that the run has something for.
+// barCharts returns the charts for which the run has data.
 func (m *pageModel) barCharts() []barChart {
 	s := m.snapshot
 	any := func(of func(point) float64) bool {
@@ -299,7 +301,8 @@ func (c barChart) lines(m *pageModel, width, high, step int) []line {
 	return out
 }
 
-// column puts points into columns of so many seconds, the last ones that have room: the largest of each, or the smallest.
+// column groups the points into columns of step seconds and returns the largest value of each, or the smallest. It keeps
+// the last width columns.
 func (m *pageModel) column(of func(point) float64, step, width int, smallest bool) []float64 {
 	var all []float64
 	group := -1

@@ -1,6 +1,7 @@
 package main
 
-// keyParser finds the keys in what a terminal sends. Escape sequences, as of arrows, and what is pasted are no keys.
+// keyParser finds the keys in the input from a terminal. It ignores escape sequences, such as arrows, and pasted
+// text.
 type keyParser struct {
 	state  keyState
 	digits string // of a sequence

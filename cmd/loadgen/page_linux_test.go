@@ -87,7 +87,7 @@ func (k *keyboard) control(f func(fd int) error) {
 	}
 }
 
-// settings are those of the terminal, without what has come to it.
+// settings returns the settings of the terminal, without its input.
 func (k *keyboard) settings() (s unix.Termios) {
 	k.t.Helper()
 	k.control(func(fd int) error {
@@ -148,7 +148,8 @@ func (k *keyboard) press(keys string) {
 	}
 }
 
-// Keys on the page pause load, end a phase and end the run; the report says so, and the terminal is as it was.
+// Keys on the page pause load, end a phase and end the run; the report says so, and the terminal gets its
+// settings back.
 func TestKeysCommandARun(t *testing.T) {
 	t.Parallel()
 	runTurns.take(t)
@@ -171,7 +172,7 @@ func TestKeysCommandARun(t *testing.T) {
 	k.press("q")
 	k.await("interrupted: ending in order")
 	k.await("\x1b[?1049l")
-	// What the page has shown is below what was there before it.
+	// The page's messages are below the terminal's earlier content.
 	k.await("load is paused: the figures of phase first will not be judged")
 	k.await("phase first is ended early")
 	k.await("NO DATA")

@@ -36,7 +36,7 @@ func newPage(control *loadgen.Control, began time.Time, url string) *page {
 	}
 }
 
-// show takes in a snapshot. False: there is no page.
+// show takes in a snapshot. It returns false without a page.
 func (p *page) show(s loadgen.Snapshot) bool {
 	if p == nil {
 		return false
@@ -54,7 +54,8 @@ func (p *page) show(s loadgen.Snapshot) bool {
 	return true
 }
 
-// open takes the terminal. False: there is none for a page, now or later. The caller holds mu.
+// open takes the terminal. It returns false if the terminal cannot show a page, now or later. The caller
+// holds mu.
 func (p *page) open() bool {
 	t, err := openTerminal()
 	if err != nil {
@@ -67,7 +68,7 @@ func (p *page) open() bool {
 	return true
 }
 
-// step takes in a line about something done. False: there is no page to show it.
+// step takes in a line about a completed step. It returns false if no page can show it.
 func (p *page) step(line string) bool {
 	if p == nil {
 		return false
@@ -143,7 +144,7 @@ func (p *page) readKeys() {
 	}
 }
 
-// press does what a key asks.
+// press runs the command of a key.
 func (p *page) press(key byte) {
 	said := ""
 	switch key {
@@ -233,7 +234,7 @@ func (p *page) abandon() {
 	}
 }
 
-// leave gives the terminal back at once.
+// leave gives the terminal back immediately.
 func (p *page) leave() {
 	p.writing.Lock()
 	defer p.writing.Unlock()

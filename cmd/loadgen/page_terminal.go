@@ -23,7 +23,8 @@ const (
 	leavePage = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// openTerminal takes the terminal. An error: there is none, it is too small, or others have it (a job in the background).
+// openTerminal takes the terminal. It fails if there is no terminal, if it is too small, or if another process uses it (a
+// job in the background).
 func openTerminal() (*terminal, error) {
 	file, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -67,7 +68,7 @@ func (t *terminal) take() error {
 	})
 }
 
-// control calls f with the descriptor, which stays one that reads can be called off from.
+// control calls f with the descriptor. Unlike File.Fd, it keeps the descriptor non-blocking, so that reads can be cancelled.
 func (t *terminal) control(f func(fd int) error) error {
 	conn, err := t.file.SyscallConn()
 	if err != nil {
@@ -78,7 +79,7 @@ func (t *terminal) control(f func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// size is that of the terminal; 0 where it is not known.
+// size returns the size of the terminal; 0 if unknown.
 func (t *terminal) size() (columns, rows int) {
 	_ = t.control(func(fd int) error { // unknown: 0
 		size, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ)
@@ -109,7 +110,7 @@ func (t *terminal) draw(frame []string, columns, rows int) error {
 	return err
 }
 
-// restore gives the terminal back as it was. Reads of it end.
+// restore resets the terminal to its earlier state and closes it. Reads of it end.
 func (t *terminal) restore() error {
 	_, err := t.file.WriteString(leavePage)
 	err = errors.Join(err, t.control(func(fd int) error { return unix.IoctlSetTermios(fd, setTermios, &t.before) }))

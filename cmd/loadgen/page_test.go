@@ -81,7 +81,7 @@ func TestPageAsText(t *testing.T) {
 	}
 }
 
-// Whatever the size of the terminal and the length of the run, a frame fits.
+// A frame fits any size of the terminal and any length of the run.
 func TestPageFitsAnyTerminal(t *testing.T) {
 	m, now := stormPage()
 	for range 3 * mostPoints {

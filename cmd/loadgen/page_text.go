@@ -35,7 +35,7 @@ func (l line) fit(width int) line {
 	return out
 }
 
-// cut leaves out what is beyond a width.
+// cut removes the text beyond a width.
 func (l line) cut(width int) (out line) {
 	for _, s := range l {
 		r := []rune(s.text)
@@ -63,8 +63,8 @@ func (l line) text(width int, colours bool) string {
 	return b.String()
 }
 
-// clean makes text from elsewhere safe to show: what controls a terminal becomes a space, and what may be wider than a
-// column, or is put over another rune, a question mark.
+// clean makes foreign text safe to show: control characters become spaces, and runes that may be wider than a column,
+// or that combine with another rune, become question marks.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// checkPanels asks every query of every dashboard of the run in dir: each has
-// an answer, or a reason for none that holds in this very recording.
+// checkPanels runs every query of every dashboard on the run in dir: each
+// returns data, or has a reason for no data that holds in this very recording.
 func checkPanels(t *testing.T, dir string) {
 	t.Helper()
 	checked, err := loadgen.CheckPanels(t.Context(), dir)

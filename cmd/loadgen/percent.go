@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// percent is a flag's share, written as 5%.
+// percent is a share in a flag, written as 5%.
 type percent float64
 
 func (p *percent) String() string { return strconv.FormatFloat(100*float64(*p), 'f', -1, 64) + "%" }

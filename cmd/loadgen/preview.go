@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// preview shows what a run would do. Its error is what would keep the run from beginning.
+// preview shows what a run would do. It returns the error that would keep the run from
+// beginning.
 func preview(cmd *cobra.Command, o loadgen.Options, variant string, output *commandline.Output) error {
 	if variant == "all" {
 		return loadgen.Usage(errors.New("--dry-run shows one variant (name it by --variant NAME)"))

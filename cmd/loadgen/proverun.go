@@ -20,9 +20,9 @@ import (
 // plane and write what it knows.
 const windUp = 2 * time.Minute
 
-// start runs the scenario of a proof in a process of its own: a generator that is
-// to be stopped for some of its time must not be the one that stops it. A run
-// that did not pass by its own gates is judged all the same.
+// start runs the scenario of a proof in a separate process: a generator that is
+// stopped for part of its time cannot stop itself. A run that fails its own gates
+// is still judged.
 func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen.Proof, dir string) (err error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -47,12 +47,12 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 	}
 	cmd := exec.CommandContext(ctx, own, args...)
 	cmd.Stderr = stderr // what it prints at its end is in its report
-	// A group of its own, so that Ctrl-C reaches it once, from this process; a second
-	// signal would end it at once.
+	// A separate process group, so that Ctrl-C reaches it once, from this process; a
+	// second signal would end it immediately.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = windUp
-	// And it ends when we do, however that is.
+	// The run ends when this process ends, even if it is killed.
 	alive, err := control.StartAttended(cmd)
 	if err != nil {
 		return err
@@ -78,8 +78,8 @@ func (p proveOptions) start(ctx context.Context, stderr io.Writer, proof loadgen
 	return nil
 }
 
-// stall stops a run's process for a part of each second while a phase of it
-// lasts. It returns when the process runs again for good.
+// stall stops a run's process for a part of each second during a phase. It returns
+// once the process runs again and will not be stopped any more.
 func stall(ctx context.Context, p *os.Process, s loadgen.ProofStall, dir string) error {
 	if s == (loadgen.ProofStall{}) {
 		return nil

@@ -27,7 +27,7 @@ docs/reference/traces.md has the format and says what is left out.`,
 	return cmd
 }
 
-// recordFlags are those of all recordings.
+// recordFlags are the flags that all recordings have.
 type recordFlags struct {
 	out       string
 	keepNames bool

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// TestRecordClusterSeesWrites: what is written while a cluster is recorded is in the trace,
-// by the program that wrote it, and the cluster's objects are counted.
+// TestRecordClusterSeesWrites: writes during the recording of a cluster are in the trace,
+// with the program that wrote, and the cluster's objects are counted.
 func TestRecordClusterSeesWrites(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]

@@ -84,8 +84,8 @@ generator. --preset names the jobs of an installation, --job changes some of the
 	return cmd
 }
 
-// writeBundle writes files into a directory that is new or empty: what an earlier bundle
-// left would be loaded too.
+// writeBundle writes files into a directory that is new or empty, because Prometheus
+// would also load the files of an earlier bundle.
 func writeBundle(dir string, b render.Bundle) error {
 	entries, err := os.ReadDir(dir)
 	switch {

@@ -163,7 +163,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 			if dir == "" {
 				return err
 			}
-			// An interrupted run is judged and reported all the same.
+			// An interrupted run is still judged and reported.
 			res, judgeErr := loadgen.Judge(context.WithoutCancel(ctx), dir)
 			if err = errors.Join(err, judgeErr); err != nil {
 				return err
@@ -196,16 +196,16 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	return cmd
 }
 
-// printLeftovers prints what is left in a user's cluster: the last thing on the terminal,
-// and whole, whatever the width.
+// printLeftovers prints the objects left in a user's cluster: the last message on the
+// terminal, and never truncated to its width.
 func printLeftovers(w io.Writer, left string) {
 	if left != "" {
 		printError(w, errors.New(left))
 	}
 }
 
-// show prints the result; the exit code is the verdict's. An empty dir: there is no
-// report of it.
+// show prints the result; the exit code is the verdict's. An empty dir means that
+// there is no report.
 func show(w io.Writer, dir string, res result.Result, output *commandline.Output) error {
 	return showAs(w, output, res.ExitCode, res, func() error {
 		return loadgen.WriteText(w, res, textOptions(w, dir))

@@ -24,8 +24,9 @@ func (f *renderFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.claim, "results-claim", "", "with --render, `name` of the PersistentVolumeClaim in --workers-namespace that keeps the run's directory (default: it goes with the pod)")
 }
 
-// What becomes of run's flags with --render: they are in the objects, or arguments of the run in the pod. Those of a kubeconfig name
-// the cluster that is asked for its resources. All others are of this machine.
+// renderedFlags lists the flags of run that also work with --render: they end up in the objects or become arguments of the
+// run in the pod. The flags of a kubeconfig name the cluster whose resources are looked up. All other flags are for a run on
+// this machine.
 func renderedFlags() []string {
 	return []string{"render", "results-claim", "filename", "set", "without-gate", "no-hooks", "variant", "yes", "no-color", "kubeconfig", "current-cluster",
 		"workers", "image", "image-pull-secret", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations"}
@@ -35,8 +36,8 @@ func passedFlags() []string {
 	return []string{"abort-on", "max-rate", "no-lock", "remote-write", "prometheus", "prometheus-job", "prometheus-match", "workers-within", "quiet", "log-level"}
 }
 
-// into takes the cluster that the flags name for the one that is asked, and the pod's own for that of the run. It refuses flags that
-// would do nothing.
+// into uses the cluster of the flags for the look-up of resources, and the pod's own cluster for the run. It refuses flags
+// that would have no effect.
 func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string, o *loadgen.Options) (err error) {
 	switch {
 	case !f.on && f.claim != "":
@@ -56,7 +57,7 @@ func (f *renderFlags) into(flags *pflag.FlagSet, k kubeconfigFlags, image string
 	return err
 }
 
-// takes are the flags of a Job of workers that are those of the run's own Job too.
+// takes returns the flags of a Job of workers that the run's own Job uses too.
 func (f renderFlags) takes(w workerFlags) []string {
 	if f.on {
 		return w.jobNames()

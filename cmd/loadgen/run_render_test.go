@@ -116,7 +116,7 @@ func wantFile(t *testing.T, file, want string) {
 	}
 }
 
-// rendered is what a command with --render prints.
+// rendered returns the output of a command with --render.
 func rendered(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

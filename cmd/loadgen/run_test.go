@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// loadgenProcess is a `loadgen` of its own, for what a signal does to it.
+// loadgenProcess is a separate `loadgen` process, for tests of signals.
 type loadgenProcess struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -34,7 +34,7 @@ func startLoadgen(t *testing.T, args ...string) *loadgenProcess {
 	return p
 }
 
-// newLoadgen is one that is not started yet.
+// newLoadgen returns a loadgenProcess that is not started yet.
 func newLoadgen(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,7 +67,7 @@ func (p *loadgenProcess) start() {
 	})
 }
 
-// startRun starts a run on a bundled plane of its own, when it is its turn.
+// startRun starts a run on its own bundled plane, when it is its turn.
 func startRun(t *testing.T, args ...string) *loadgenProcess {
 	t.Helper()
 	runTurns.take(t)

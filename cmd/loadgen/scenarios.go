@@ -71,7 +71,7 @@ type listedScenario struct {
 	Nodes       int            `json:"nodes"`
 	Variants    []string       `json:"variants,omitempty"`
 	Components  map[string]int `json:"components"`
-	// Memory of recorded runs at most; nil: none was recorded.
+	// Memory is the most memory of recorded runs; nil if no run was recorded.
 	Memory *listedMemory `json:"memory,omitempty"`
 }
 

@@ -27,11 +27,11 @@ func TestMain(m *testing.M) {
 
 type withPlane struct{ *testing.M }
 
-// turns lets as many tests go on at a time as it has room for.
+// turns limits the number of tests that run at the same time to its capacity.
 type turns chan struct{}
 
-// Two cores hold one incident of several etcd members or two of one, one other run on a plane of its
-// own, and one test of the shared plane.
+// Two cores hold one incident of several etcd members or two of one, one other run on its own plane,
+// and one test of the shared plane.
 var (
 	incidentTurns = make(turns, 2)
 	runTurns      = make(turns, 1)
@@ -45,8 +45,8 @@ func (c turns) take(t *testing.T) {
 	t.Cleanup(func() { <-c })
 }
 
-// useSharedPlane makes a test parallel with those on planes of their own, and gives it the
-// shared plane for itself: what runs leave behind there is counted.
+// useSharedPlane runs a test in parallel with tests on their own planes, and gives it exclusive use
+// of the shared plane: it counts what runs leave behind there.
 func useSharedPlane(t *testing.T) {
 	t.Helper()
 	t.Parallel()

@@ -22,7 +22,7 @@ const (
 	// reportGrace is the time after the second signal in which a third one does not
 	// end the program: the report is being written.
 	reportGrace = 5 * time.Second
-	// endsWithin is how long a command that only reads and writes files may take to end after the first signal.
+	// endsWithin is the time in which a command that only reads and writes files must end after the first signal.
 	endsWithin = 1500 * time.Millisecond
 )
 
@@ -36,10 +36,10 @@ const (
 
 // signalCount decides the action for each signal:
 //
-//   - the first, to end in order: what was made is removed, the report written
-//   - the second, not to wait: what is still to be removed stays and is told, the
-//     report is written; a command that has neither ends at once
-//   - a third, to end at once
+//   - the first, to end in order: objects are removed and the report is written
+//   - the second, not to wait: the objects that are not removed yet stay and are listed, and the
+//     report is written; a command without objects and report ends immediately
+//   - a third, to end immediately
 type signalCount struct {
 	acted int // signals acted on
 	last  time.Time

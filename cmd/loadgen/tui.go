@@ -34,7 +34,7 @@ type tui struct {
 	drawn    bool // the live line stands on the terminal
 	began    time.Time
 	plain    time.Time // of the last plain live line
-	page     *page     // of a run, on a terminal that has room for it; nil: there is none
+	page     *page     // of a run, on a terminal that has room for it; otherwise nil
 }
 
 func newTUI(cmd *cobra.Command) *tui {
@@ -61,7 +61,7 @@ func (t *tui) Step(line string) {
 	fmt.Fprintln(t.w, line)
 }
 
-// tell is Step for what the user asked for: it is written when progress is not.
+// tell is Step for lines that the user asked for: it writes them even if progress is off.
 func (t *tui) tell(line string) {
 	if t.quiet {
 		fmt.Fprintln(t.w, line)
@@ -110,7 +110,8 @@ func (t *tui) clear() {
 	}
 }
 
-// done ends the page and the live line. The steps that the page has shown are written below what was there before it.
+// done ends the page and the live line. It writes the steps that the page has shown below the terminal's earlier
+// content.
 func (t *tui) done() {
 	t.mu.Lock()
 	p := t.page

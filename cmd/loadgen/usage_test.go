@@ -82,7 +82,7 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// arguments are as many as a command needs.
+// arguments returns as many arguments as a command needs.
 func arguments(c *cobra.Command) []string {
 	var args []string
 	for c.Args(c, args) != nil && len(args) < 3 {

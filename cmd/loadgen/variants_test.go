@@ -12,11 +12,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestVariantsWithAFaultAndAnInterrupt runs variants on planes of their own. In
-// the first a component is killed: that is in the timeline and no reason for
-// doubt; the API server is told not to export a metric, so a gate has no data. The
-// second is interrupted: it is judged, the third does not run, and
-// all of it is told, again by `loadgen report`.
+// TestVariantsWithAFaultAndAnInterrupt runs variants on their own planes. In the first
+// one a component is killed: the timeline shows it, and it casts no doubt on the result.
+// The API server does not export a metric, so a gate has no data. The second one is
+// interrupted: it is judged, and the third does not run. The run reports all of it, and
+// so does `loadgen report`.
 func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(planetest.Dir(t), "run")
@@ -64,7 +64,7 @@ func TestVariantsWithAFaultAndAnInterrupt(t *testing.T) {
 	wantCompared(t, dir)
 }
 
-// wantCompared looks for what became of each variant.
+// wantCompared checks the outcome of each variant.
 func wantCompared(t *testing.T, dir string) {
 	t.Helper()
 	c := readJSON[result.Comparison](t, filepath.Join(dir, result.ComparisonFile))

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// workerFlags are those of a run with several generators.
+// workerFlags are the flags of a run with several generators.
 type workerFlags struct {
 	count     int
 	local     bool
@@ -40,7 +40,7 @@ func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.Lookup("image").Usage += ", for the Job of --workers or --cleanup-job"
 }
 
-// addJobFlags adds those of workers in a cluster.
+// addJobFlags adds the flags of the Job that runs the workers.
 func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.Image, "image", "", "`name` of an image with loadgen as its entry point")
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
@@ -50,8 +50,8 @@ func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 
-// options are the workers of a run against a cluster; "": against a plane of its own. besides are flags of workers that mean
-// something without them.
+// options returns the workers of a run against target; an empty target means a bundled plane. besides lists worker flags
+// that are also valid without --workers.
 func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, besides ...string) (o loadgen.Workers, err error) {
 	if !flags.Changed("workers") {
 		for _, name := range f.names() {
@@ -85,17 +85,17 @@ func (f workerFlags) options(flags *pflag.FlagSet, target loadgen.Kubeconfig, be
 // useImage says that the workers are a Job's.
 func (f workerFlags) useImage() bool { return f.count > 0 && !f.local && f.job.Image != "" }
 
-// names are the flags that mean nothing without workers.
+// names returns the flags that have no meaning without workers.
 func (f workerFlags) names() []string {
 	return append([]string{"workers-local", "workers-listen", "workers-advertise", "workers-within"}, f.jobNames()...)
 }
 
-// jobNames are the flags that mean nothing without a Job.
+// jobNames returns the flags that have no meaning without a Job.
 func (f workerFlags) jobNames() []string {
 	return []string{"workers-kubeconfig", "workers-context", "workers-namespace", "workers-resources", "workers-node-selector", "workers-tolerations", "image-pull-secret"}
 }
 
-// inCluster are the workers of a Job.
+// inCluster returns the workers of a Job.
 func (f workerFlags) inCluster(o loadgen.Workers, target loadgen.Kubeconfig) (loadgen.Workers, error) {
 	j := f.job
 	switch {

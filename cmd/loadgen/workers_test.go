@@ -41,8 +41,8 @@ func dividedScenario(t *testing.T) string {
 	return file
 }
 
-// A run whose loads two processes of this machine divide passes as one of one generator does, with what each did, and
-// leaves neither processes nor credentials.
+// A run whose loads are divided between two processes of this machine passes like a run of one generator, reports the
+// share of each, and leaves neither processes nor credentials.
 func TestRunWithWorkers(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
@@ -94,7 +94,7 @@ gates:
 - {name: beats, expr: 'sum(increase(stormglass_node_heartbeats_total[$window]))', min: 9, over: [beat]}
 `
 
-// Simulated nodes of two workers run the pods of a rollout, miss no heartbeat, fail and come back as those of one
+// Simulated nodes of two workers run the pods of a rollout, miss no heartbeat, fail and recover like the nodes of one
 // generator; with certificates that the cluster signs, with tokens, and with the identity of the load.
 func TestRunWithNodesOfWorkers(t *testing.T) {
 	useSharedPlane(t)
@@ -129,7 +129,7 @@ func TestRunWithNodesOfWorkers(t *testing.T) {
 	}
 }
 
-// A worker that is killed ends the run at once with 3 and its name, and what was made is removed.
+// A killed worker ends the run immediately with exit code 3 and the worker's name; all objects are removed.
 func TestKilledWorkerEndsTheRun(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/service"
 )
 
-// Prepare makes this process end with the one that started it, and applies the
-// descriptor limit and the fsync fault that its environment asks for.
+// Prepare makes this process end with its parent, and applies the descriptor limit and the
+// fsync fault that its environment asks for.
 func Prepare() error {
 	if err := process.DieWithParent(); err != nil {
 		return err

@@ -258,7 +258,7 @@ func (w watcher) get(at string, into any) error {
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
-// runs: what answers is of the image's release.
+// runs: the running program has the release of the image.
 func (w watcher) runs(image string) condition {
 	return func() string {
 		m, err := ModuleOf(image)
@@ -333,7 +333,8 @@ func (w watcher) connected() string {
 	return ""
 }
 
-// alerts: an alert is active in Alertmanager for this instance alone, with its annotations; an empty one: for none.
+// alerts: an alert is active in Alertmanager for this instance only, with its annotations; with an empty instance, for
+// no instance.
 func (w watcher) alerts(name, instance string) condition {
 	var want []string
 	if instance != "" {

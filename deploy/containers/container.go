@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// stopsWithin is how long a program may take to end when it is asked to.
+// stopsWithin is the time that a program may take to end after a request to end.
 const stopsWithin = 30 * time.Second
 
 // Container is a running container, by the command that runs it.

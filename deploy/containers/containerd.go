@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// containerd runs containers by a containerd of its own, in a namespace of process IDs and of mounts: containers and
-// mounts end with it.
+// containerd runs containers by a separate containerd, in a new namespace of process IDs and of mounts: containers
+// and mounts end with it.
 type containerd struct {
 	argv   []string
 	socket string
@@ -30,7 +30,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 address = "%[1]s/socket"
 `
 
-// listensWithin is how long containerd may take to start.
+// listensWithin is the time that containerd may take to start.
 const listensWithin = 30 * time.Second
 
 func openContainerd(ctx context.Context, dir string) (kind, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// Release numbers become those of Go modules; what no module builds is refused by name.
+// Release numbers become versions of Go modules; an image that no module builds is refused by name.
 func TestModuleOfImage(t *testing.T) {
 	for image, want := range map[string]string{
 		"prom/prometheus:v3.15.0":                  "github.com/prometheus/prometheus@v0.315.0 3.15.0",
@@ -51,7 +51,7 @@ func TestImageOfProgram(t *testing.T) {
 	t.Errorf("no directory for its data: %+v", image.Files)
 }
 
-// service is one with everything that containers are given.
+// service returns a service with every field that containers support.
 func service(t *testing.T) deploytest.Service {
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -64,7 +64,7 @@ func service(t *testing.T) deploytest.Service {
 	}
 }
 
-// Each engine is told all that the compose file says of a service.
+// Each engine gets every field that the compose file sets for a service.
 func TestEveryFieldReachesTheEngine(t *testing.T) {
 	s := service(t)
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestEveryFieldReachesTheEngine(t *testing.T) {
 	}
 }
 
-// A service of which a container would leave something out is refused, before anything is stored.
+// A service with a field that the container would ignore is refused, before anything is stored.
 func TestServicesThatAreNotRun(t *testing.T) {
 	for want, change := range map[string]func(*deploytest.Service){
 		`service x: network_mode "bridge": only host is run here`: func(s *deploytest.Service) { s.NetworkMode = "bridge" },

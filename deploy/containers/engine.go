@@ -23,16 +23,16 @@ type Engine struct {
 	running []*Container
 }
 
-// kind is how containers are run: by podman, or by containerd.
+// kind runs containers: by podman, or by containerd.
 type kind interface {
 	// load takes an image, from the archive it was written to, for a service's container.
 	load(ctx context.Context, archive string) error
 	// run returns the command that runs a container in the foreground, removes it when it ends, and passes signals on.
-	// entrypoint is that of the image.
+	// entrypoint is the entrypoint of the image.
 	run(name string, s deploytest.Service, entrypoint []string) []string
-	// userOfImage reports whether a container's user is that of its image, whatever the service says.
+	// userOfImage reports whether a container always has the user of its image, even if the service sets another one.
 	userOfImage() bool
-	// close ends what a killed command left.
+	// close ends the processes that a killed command left.
 	close() error
 }
 
@@ -66,8 +66,8 @@ func Open(ctx context.Context, name, dir string) (*Engine, error) {
 	return &Engine{kind: k, dir: dir}, nil
 }
 
-// Start starts a service in a container of the image, with what the compose file says of it. It refuses a service of
-// which it would leave something out.
+// Start starts a service in a container of the image, as the compose file configures it. It refuses a service with a
+// field that it does not support.
 func (e *Engine) Start(ctx context.Context, name string, s deploytest.Service, image imagearchive.Image) (*Container, error) {
 	if err := check(s); err != nil {
 		return nil, fmt.Errorf("service %s: %w", name, err)
@@ -122,7 +122,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// output runs a command, and returns an error with what it said.
+// output runs a command; its error contains the command's output.
 func output(ctx context.Context, argv []string) (string, error) {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {

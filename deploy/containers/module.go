@@ -49,7 +49,8 @@ func ModuleOf(image string) (Module, error) {
 
 // Build builds the static program of an image into dir, and returns the image: what upstream's Dockerfile puts into it,
 // without the shell and the pages for browsers. tools is the directory of the module tools, whose go.sum verifies the
-// source. The dependencies are those of the program's own go.mod, as in its releases. The first build takes minutes.
+// source. The dependencies are the versions in the program's own go.mod, as in its releases. The first build takes
+// minutes.
 func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, error) {
 	m, err := ModuleOf(image)
 	if err != nil {
@@ -69,8 +70,8 @@ func Build(ctx context.Context, tools, dir, image string) (imagearchive.Image, e
 	return m.image(image, program), nil
 }
 
-// copySource copies the module to a directory of its own below dir: a module in the cache cannot be given the files
-// that it lacks.
+// copySource copies the module to a separate directory below dir: the files that the module lacks cannot be added to
+// the module cache.
 func (m Module) copySource(ctx context.Context, tools, dir string) (string, error) {
 	download := exec.CommandContext(ctx, "go", "-C", tools, "mod", "download", "-json", m.Path+"@"+m.Version)
 	var stdout, stderr bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// podman runs containers by podman, with a store of its own.
+// podman runs containers by podman, with a separate store.
 type podman struct{ argv []string }
 
 func openPodman(ctx context.Context, dir string) (kind, error) {

@@ -36,7 +36,8 @@ const (
 	Chart        = "chart"
 )
 
-// packages are where the programs come from: the folder of the module that names the version, and the package.
+// packages says where the programs come from: the folder of the module that names the version, and the
+// package.
 var packages = map[string]struct{ module, path string }{
 	Prometheus:   {"tools", "github.com/prometheus/prometheus/cmd/prometheus"},
 	Promtool:     {"tools", "github.com/prometheus/prometheus/cmd/promtool"},
@@ -49,7 +50,7 @@ var packages = map[string]struct{ module, path string }{
 	Chart:        {"tools/charts", "github.com/stormglass/stormglass/tools/charts/chart"},
 }
 
-// Root is the repository's root.
+// Root returns the root of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOMOD").Output()
@@ -86,8 +87,7 @@ func Tool(t testing.TB, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Run runs a program and gives what it printed on both its streams. The error
-// is that of its exit.
+// Run runs a program and returns the output of both its streams. The error is the program's exit error.
 func Run(t testing.TB, dir, program string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -123,9 +123,8 @@ func Documented(t testing.TB, program string) [][]string {
 	return all
 }
 
-// Project is the compose file, resolved: paths are absolute, variables have
-// their values. It has every field that the file uses: Compose refuses another,
-// which the tests would neither check nor run.
+// Project is the compose file, resolved: paths are absolute, variables have their values. It has every field
+// that the file uses: Compose refuses other fields, which the tests would neither check nor run.
 type Project struct {
 	Name     string             `json:"name"`
 	Services map[string]Service `json:"services"`
@@ -136,7 +135,7 @@ type Service struct {
 	Image       string            `json:"image"`
 	NetworkMode string            `json:"network_mode"`
 	User        string            `json:"user"`
-	Entrypoint  []string          `json:"entrypoint"` // null: that of the image
+	Entrypoint  []string          `json:"entrypoint"` // null: the entrypoint of the image
 	Command     []string          `json:"command"`
 	Environment map[string]string `json:"environment"`
 	Volumes     []Volume          `json:"volumes"`
@@ -155,10 +154,9 @@ type Volume struct {
 	} `json:"bind"`
 }
 
-// Compose is deploy/compose/compose.yaml as the library that docker compose is
-// made of reads it, against the schema of the Compose Specification. The
-// environment is the caller's with env, lines NAME=VALUE. An error means that the
-// library does not accept it.
+// Compose reads deploy/compose/compose.yaml with the library of docker compose, against the schema of the
+// Compose Specification. The environment is the caller's with env, lines NAME=VALUE. It fails if the library
+// does not accept the file.
 func Compose(t testing.TB, env ...string) (Project, error) {
 	t.Helper()
 	cmd := exec.Command(Tool(t, ComposeCheck), filepath.Join(Root(t), "deploy", "compose", "compose.yaml"))

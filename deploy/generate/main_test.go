@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What has a source is written, what has none any more goes, and a source that
-// is wrong leaves all as it was.
+// Each file with a source is written, files without a source are removed, and
+// an invalid source leaves all files unchanged.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) string {

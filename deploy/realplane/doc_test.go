@@ -6,9 +6,8 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// The commands of controlplane that docs/how-to tells of are there, with
-// these flags: flags are read before --help is obeyed, and one that is unknown
-// is an error.
+// The commands of controlplane in docs/how-to exist, with these flags: flags
+// are read before --help is obeyed, and an unknown flag is an error.
 func TestDocumentedCommands(t *testing.T) {
 	for _, args := range deploytest.Documented(t, "controlplane") {
 		if out, err := deploytest.Run(t, t.TempDir(), plane.Binary, append(args, "--help")...); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/deploy/deploytest"
 )
 
-// kinds are the operator's kinds that the manifests are of.
+// kinds are the operator's kinds that the manifests use.
 var kinds = []string{"prometheusrules", "servicemonitors", "scrapeconfigs"}
 
 // The API server creates every manifest, by the operator's own definitions of its
@@ -61,7 +61,7 @@ func TestManifestsAreApplied(t *testing.T) {
 	}
 }
 
-// What those definitions do not know is refused: being accepted says something.
+// Unknown fields are refused, so acceptance proves something.
 func TestWrongManifestsAreRefused(t *testing.T) {
 	defineKinds(t)
 	for want, manifest := range map[string]string{
@@ -131,7 +131,7 @@ func defineKinds(t *testing.T) {
 }
 
 // kubectl runs the plane's own kubectl as its administrator, with stdin, and
-// gives what it printed; an error has what it said of it.
+// returns its output; an error contains its messages.
 func kubectl(t *testing.T, stdin string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(plane.Binary, append([]string{"kubectl", "--dir", plane.Cluster().Dir, "--cache-dir", t.TempDir()}, args...)...)

@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// The compose file's Prometheus, started with its own arguments on its own
-// files, scrapes each component of a plane with the plane's keys, and evaluates
-// every rule; none of the rules about missing targets has anything to say.
+// The compose file's Prometheus, started with its own arguments on its own files, scrapes each
+// component of a plane with the plane's keys, and evaluates every rule; no rule about missing
+// targets fires.
 func TestPrometheusWatchesAPlane(t *testing.T) {
 	cluster := plane.Cluster()
 	var targets []control.ScrapeTarget
@@ -136,8 +136,8 @@ func quiet(ctx context.Context, ask promv1.API) (string, error) {
 	return "", nil
 }
 
-// startPrometheus starts the service as its container would, but for the port
-// and for where the container's files are, and gives a client of it.
+// startPrometheus starts the service as its container would, except for the port and the paths
+// of the container's files, and returns a client for it.
 func startPrometheus(t *testing.T, service deploytest.Service) promv1.API {
 	t.Helper()
 	container := service.Container(t)

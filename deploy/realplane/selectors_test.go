@@ -30,8 +30,8 @@ import (
 // theirCluster is the label that tells the clusters of the other Prometheus apart.
 const theirCluster = "k8s_cluster"
 
-// withoutSeries are the families that have no series on a plane that nothing is wrong with, or
-// that lacks what they are about, and why. docs/how-to/grafana-prometheus.md lists them.
+// withoutSeries lists the families that have no series on a healthy plane, or on a plane
+// without their subject, and why. docs/how-to/grafana-prometheus.md lists them.
 func withoutSeries() map[string]string {
 	const (
 		webhook  = "no admission webhook is registered"
@@ -65,7 +65,7 @@ func withoutSeries() map[string]string {
 
 // The rules as rendered for kube-prometheus-stack match series of a Prometheus that scrapes a
 // plane under that chart's names of jobs, with another label for the cluster: each selector of
-// each rule but those of withoutSeries, and each of a panel that must show something.
+// each rule except withoutSeries, and each selector of a panel that must show something.
 func TestRenderedRulesMatchTheStack(t *testing.T) {
 	jobs, err := render.Preset("kube-prometheus-stack")
 	must(t, err)
@@ -106,7 +106,7 @@ func TestRenderedRulesMatchTheStack(t *testing.T) {
 	}
 	t.Logf("%d of %d selectors of rules, and %d of panels, match series", len(wanted)-excused, len(wanted), len(panels))
 
-	// What the rules write keeps the label of the cluster.
+	// Recording rules keep the label of the cluster.
 	lost, _, err := ask.Query(t.Context(), `count by (__name__) ({__name__=~".+:.+", `+theirCluster+`!="shop"})`, time.Time{})
 	must(t, err)
 	if v := lost.(model.Vector); len(v) > 0 {
@@ -114,7 +114,7 @@ func TestRenderedRulesMatchTheStack(t *testing.T) {
 	}
 }
 
-// excuse is why a selector has no series; empty: it should have.
+// excuse returns the reason why a selector has no series; empty if it should have some.
 func excuse(selector string) string {
 	for what, why := range withoutSeries() {
 		name, matcher, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
@@ -220,7 +220,8 @@ func ruleSelectors(t *testing.T, b render.Bundle) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// panelSelectors are those of the panels' queries that must have an answer in every run.
+// panelSelectors returns the selectors of the panels' queries that must have an answer in
+// every run.
 func panelSelectors(t *testing.T, b render.Bundle) []string {
 	t.Helper()
 	shipped, err := dashboards.Load()
@@ -289,7 +290,8 @@ func unmatched(ctx context.Context, ask promv1.API, all []string) (missing []str
 	return missing, nil
 }
 
-// allEvaluated returns a rule that was not evaluated yet; one that cannot be is an error.
+// allEvaluated returns a rule that was not evaluated yet. It fails if a rule cannot be
+// evaluated.
 func allEvaluated(ctx context.Context, ask promv1.API) (string, error) {
 	found, err := ask.Rules(ctx, nil)
 	if err != nil {

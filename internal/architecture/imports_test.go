@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/stormglass/stormglass/"
 
-// rule forbids packages below from to import, directly or through others, packages
-// below those of never. except lists exempt imports, and importers after "from ".
+// rule forbids packages below from to import, directly or indirectly, packages below
+// never. except lists exempt imports, and importers after "from ".
 type rule struct {
 	why    string
 	from   string

@@ -10,8 +10,8 @@ import (
 
 const root = "../.."
 
-// A program with the components of another release is built with a module file of its own, into which each import of the
-// module has to be written too: no other build reads it.
+// A program with the components of another release is built with a separate module file, which must also contain each
+// import of the module: no other build reads it.
 func TestModuleFilesOfReleasesAreComplete(t *testing.T) {
 	for _, r := range control.Releases() {
 		if r == control.Newest() {
@@ -42,7 +42,7 @@ func TestModuleFilesOfReleasesAreComplete(t *testing.T) {
 	}
 }
 
-// buildFlags are the flags of go build by which make builds the program of a release, without the linker's.
+// buildFlags returns the flags of go build with which make builds the program of a release, without the linker flags.
 func buildFlags(t *testing.T, r control.Release) []string {
 	t.Helper()
 	cmd := exec.Command("make", "--no-print-directory", "-n", "controlplane", "VERSION="+r.Minor)

@@ -15,7 +15,7 @@ import (
 // deepest nesting that apimachinery reads (serializer/cbor, MaxNestedLevels).
 const deepest = 64
 
-// Scanner reads one data item, or a sequence of maps (RFC 8742). It gives the tokens of a jsonscan.Scanner, and is used
+// Scanner reads one data item, or a sequence of maps (RFC 8742). It returns the tokens of a jsonscan.Scanner, and is used
 // in the same way: the outermost map is entered, arrays never. Set the exported fields first.
 type Scanner struct {
 	// Stream: maps, one after another. Otherwise it is one item of any kind.
@@ -27,7 +27,7 @@ type Scanner struct {
 	want   want
 	open   []container
 	ends   int     // maps whose End is to be given
-	over   bool    // the item has ended, and it is no stream
+	over   bool    // the item has ended, and Stream is false
 	head   [9]byte // of an item, as far as it came
 	have   int     // its bytes
 	tagged bool    // a tag came, and its item has to follow
@@ -63,7 +63,7 @@ func (s *Scanner) Keep() { s.want = content }
 // Enter asks for the members of the value of the key just given, if it is a map.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text is that of the token just given, valid until the next call and as long as the piece.
+// Text returns the text of the token just given. It is valid until the next call, and only as long as the piece is.
 func (s *Scanner) Text() []byte { return s.text }
 
 // Complete reports whether the input may end here.
@@ -77,9 +77,9 @@ func (s *Scanner) Reset() {
 	*s = Scanner{Stream: s.Stream, LongestKey: s.LongestKey, LongestValue: s.LongestValue, open: s.open[:0], partial: s.partial[:0]}
 }
 
-// Next reads p up to the next token and returns how many bytes it took; the rest is to be given again. The last byte of an
-// item with which maps end is taken with the last End: so all tokens of p are given before p is used up. After an error the
-// scanner has to be reset.
+// Next reads p up to the next token and returns the number of bytes it took; the caller passes the rest again. The last
+// byte of an item that ends maps is taken with the last End: so all tokens of p are returned before p is used up. Reset the
+// scanner after an error.
 func (s *Scanner) Next(p []byte) (n int, t jsonscan.Token, err error) {
 	for i := 0; i < len(p); {
 		if s.ends == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// wanted tells by its name what a test wants of the value of a key.
+// wanted derives from a key's name whether a test keeps, enters or skips its value.
 func wanted(key string) want {
 	switch {
 	case strings.HasPrefix(key, "keep"):
@@ -142,7 +142,8 @@ func encoder(t *testing.T) func(v any) []byte {
 	}
 }
 
-// TestScanner compares what it finds in drawn objects, cut into drawn pieces, with what was written.
+// TestScanner encodes random objects, scans them in random pieces, and compares the tokens with the
+// objects.
 func TestScanner(t *testing.T) {
 	const seed = 1
 	t.Logf("seed %d", seed)

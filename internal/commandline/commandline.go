@@ -1,5 +1,5 @@
-// Package commandline makes the commands of both programs answer what is
-// mistyped with one line that names it and a hint.
+// Package commandline makes the commands of both programs answer a typing mistake
+// with one line that names it and a hint.
 package commandline
 
 import (
@@ -32,7 +32,7 @@ type strict struct {
 }
 
 func (s strict) checkArguments(c *cobra.Command) {
-	if c.HasSubCommands() && !c.Runnable() { // cobra would show the help whatever was typed
+	if c.HasSubCommands() && !c.Runnable() { // cobra would show the help for any argument
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 	check := c.Args
@@ -65,8 +65,9 @@ func (s strict) checkArguments(c *cobra.Command) {
 	}
 }
 
-// empty refuses what is set to nothing, as --kubeconfig "$UNSET" is: it would be
-// as if it had been left out, and the run be one of something else.
+// empty refuses flags and arguments with an empty value, as --kubeconfig "$UNSET"
+// gives: the command would behave as if the flag had been left out, and act on
+// something else.
 func (s strict) empty(c *cobra.Command, args []string) error {
 	var errs []error
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -84,7 +85,7 @@ func (s strict) empty(c *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-// argumentError adds a hint to what a command's own check says of its arguments.
+// argumentError adds a hint to an error of a command's own check of its arguments.
 func argumentError(c *cobra.Command, args []string, err error) error {
 	if err == nil {
 		if c.HasSubCommands() && !isGroup(c) && len(args) > 0 && nearSubcommand(c, args[0]) {
@@ -108,7 +109,8 @@ func argumentError(c *cobra.Command, args []string, err error) error {
 	return err
 }
 
-// optionalValue is the flag whose value stands apart from it, among args; nil: none.
+// optionalValue returns the flag whose optional value was written as a separate
+// argument, or nil.
 func optionalValue(c *cobra.Command, args []string) (found *pflag.Flag) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.NoOptDefVal != "" && f.Value.Type() != "bool" && f.Value.String() == f.NoOptDefVal && lastAddress(args) != "" {
@@ -136,8 +138,9 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q for %q (%s)", word, c.CommandPath(), hint)
 }
 
-// nearestCommand is the subcommand that word was meant to be: one a few letters
-// away, one known by that word, or one of that name elsewhere in the program.
+// nearestCommand returns the command that word probably means: a subcommand with a
+// similar name, a subcommand for which word is a known synonym, or a command of
+// that name elsewhere in the program.
 func nearestCommand(c *cobra.Command, word string) string {
 	var names []string
 	for _, sub := range c.Commands() {

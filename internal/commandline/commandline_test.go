@@ -28,7 +28,7 @@ func program() *cobra.Command {
 	up.Flags().String("note", "", "may be empty")
 	fault := &cobra.Command{Use: "fault", RunE: ran} // shows help
 	fault.AddCommand(&cobra.Command{Use: "kill", RunE: ran, Args: cobra.NoArgs}, &cobra.Command{Use: "clear [ID]", RunE: ran, Args: cobra.MaximumNArgs(1)}, &cobra.Command{Use: "secret", RunE: ran, Hidden: true})
-	group := &cobra.Command{Use: "group"} // cobra's own help, whatever is typed
+	group := &cobra.Command{Use: "group"} // cobra's own help, for any argument
 	group.AddCommand(&cobra.Command{Use: "etcd-quota", RunE: ran, Args: cobra.NoArgs})
 	any := &cobra.Command{Use: "any [FILE...]", RunE: ran}
 	any.Flags().String("out", "", "where")
@@ -148,7 +148,8 @@ func TestCheckLeavesPathUnchanged(t *testing.T) {
 	}
 }
 
-// Words of a usage line that are values of flags, other forms or standard input are no arguments.
+// Words of a usage line that are values of flags, other forms or standard input do not count as
+// arguments.
 func TestArgumentsOfAUsageLine(t *testing.T) {
 	for use, want := range map[string]struct {
 		needed string

@@ -24,7 +24,8 @@ type Output struct {
 	forms []string
 }
 
-// AddOutput adds --output to a command whose result may have other forms besides text, JSON and YAML.
+// AddOutput adds --output to a command. others are forms of the result in addition to text, JSON and
+// YAML.
 func AddOutput(c *cobra.Command, others ...string) *Output {
 	o := &Output{form: Text, forms: append([]string{Text, JSON, YAML}, others...)}
 	c.Flags().VarP(o, "output", "o", "`form` of the result on standard output: "+o.known())

@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// PathAtFault reports whether err says that a path cannot be used as it was named:
-// bad usage. A full or broken disk is the machine's fault instead.
+// PathAtFault reports whether err says that the named path cannot be used, which is bad
+// usage. A full or broken disk is the machine's fault instead.
 func PathAtFault(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, &number) && slices.Contains([]syscall.Errno{
@@ -35,7 +35,8 @@ func Program(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Find returns the path of a program of ours: beside an executable, then on PATH.
+// Find returns the path of another program of Stormglass: in the directory of
+// executable, or on PATH.
 func Find(executable, name string) (string, error) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real

@@ -25,8 +25,8 @@ func wrongArguments(c *cobra.Command, args []string) error {
 	return fmt.Errorf("%s does not take %d arguments (usage: %s)", c.CommandPath(), len(args), c.UseLine())
 }
 
-// argumentNames are the arguments that a command's usage line asks for, and how many it takes at most; -1: any number. DIR is
-// one, DIR... one or more, [DIR] at most one and [DIR...] any number.
+// argumentNames returns the arguments that a command's usage line requires, and the maximum number of arguments; -1: any
+// number. DIR is one argument, DIR... one or more, [DIR] at most one and [DIR...] any number.
 func argumentNames(c *cobra.Command) (needed []string, most int) {
 	words := strings.Fields(c.Use)[1:]
 	for i, word := range words {
@@ -71,8 +71,8 @@ func wrongValue(e *pflag.InvalidValueError) error {
 	return Plain(e.Unwrap()) // our own flag types speak for themselves
 }
 
-// Plain is an error in our words where it is one of the standard library's that quote functions or positions: of numbers, URLs
-// and lists. Others stay.
+// Plain rewords errors of the standard library that quote functions or positions: of numbers, URLs and lists. It returns
+// other errors unchanged.
 func Plain(err error) error {
 	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		if errors.Is(number.Err, strconv.ErrRange) {

@@ -198,8 +198,8 @@ func pages(t *testing.T) map[string]*page {
 	return all
 }
 
-// tracked lists the files of the repository but those of folders that are built
-// or run, by path from its root.
+// tracked lists the files of the repository, except files in folders of builds
+// and runs, by path from its root.
 func tracked(t *testing.T) []string {
 	t.Helper()
 	var all []string

@@ -38,7 +38,7 @@ func UsageError(err error) error {
 	return usageError{err}
 }
 
-// Usagef is an error that is the user's to mend.
+// Usagef returns an error that the user has to correct.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // EnvironmentError marks an error as the machine's or the cluster's. Nil stays nil.
@@ -54,20 +54,21 @@ func Environmentf(format string, args ...any) error {
 	return environmentError{fmt.Errorf(format, args...)}
 }
 
-// IsUsage reports whether err holds one that is the user's to mend.
+// IsUsage reports whether err contains an error that the user has to correct.
 func IsUsage(err error) bool {
 	var e usageError
 	return errors.As(err, &e)
 }
 
-// IsEnvironment reports whether err holds one of the machine or the cluster.
+// IsEnvironment reports whether err contains an error of the machine or the
+// cluster.
 func IsEnvironment(err error) bool {
 	var e environmentError
 	return errors.As(err, &e)
 }
 
-// Of returns the exit code of an error: of one that says that it left nothing to
-// judge (Unjudged) NoData, unless the environment failed too.
+// Of returns the exit code of an error. An error that says that nothing is left to
+// judge (Unjudged) gives NoData, unless the environment failed too.
 func Of(err error) int {
 	var unjudged interface{ Unjudged() bool }
 	switch {

@@ -1,4 +1,4 @@
-// Package goldenscript runs txtar scripts in tests: an input, and the exact text that is said of it.
+// Package goldenscript runs txtar scripts in tests: an input, and the exact output for it.
 package goldenscript
 
 import (

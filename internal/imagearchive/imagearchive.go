@@ -23,9 +23,9 @@ type Image struct {
 	Entrypoint []string
 	// User is UID:GID; empty means root.
 	User string
-	// WorkingDir is where the program starts; empty means the root directory.
+	// WorkingDir is the directory in which the program starts; empty means the root directory.
 	WorkingDir string
-	// Files are what it holds, directories before what is in them.
+	// Files are the contents, each directory before the files in it.
 	Files []File
 }
 

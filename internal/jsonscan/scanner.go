@@ -1,7 +1,6 @@
-// Package jsonscan reads JSON as it comes in, in pieces cut anywhere, without
-// holding it: a Scanner gives back the few keys and values that its user looks
-// for and reads over the rest, allocating nothing. It takes what encoding/json
-// takes and refuses what that refuses, byte by byte; a fuzz test says so.
+// Package jsonscan reads JSON as it arrives, in pieces cut anywhere, without holding it: a Scanner returns the few
+// keys and values that its user looks for and skips the rest, without allocations. It accepts and refuses exactly
+// the same texts as encoding/json, byte by byte; a fuzz test verifies that.
 package jsonscan
 
 import (
@@ -15,7 +14,7 @@ type Token uint8
 // The tokens. Unwanted values give none.
 const (
 	None   Token = iota // the piece is used up
-	Key                 // of a member of an entered object: Text is the key; bytes in it that are no UTF-8 stay as they are
+	Key                 // of a member of an entered object: Text is the key; invalid UTF-8 in it stays unchanged
 	String              // the value asked for with Keep: Text is its meaning
 	Number              // the same: Text is as written
 	Object              // an object begins that is entered
@@ -28,9 +27,9 @@ var ErrLong = errors.New("a value that should be short is not")
 // deepest nesting that encoding/json reads.
 const deepest = 10000
 
-// Scanner reads one JSON text, or a stream of objects. It gives the keys of entered objects; after each the caller
-// calls Keep or Enter, or skips the value. The outermost object is entered, arrays never. Set the exported fields
-// first.
+// Scanner reads one JSON text, or a stream of objects. It returns the keys of entered objects; after each the
+// caller calls Keep or Enter, or skips the value. The outermost object is entered, arrays never. Set the exported
+// fields first.
 type Scanner struct {
 	// Stream: objects, with white space between them. Otherwise it is one text of any kind.
 	Stream bool
@@ -43,14 +42,14 @@ type Scanner struct {
 	entered int      // objects that are open
 	beyond  int      // objects and arrays open within those that are read over
 	arrays  uint64   // the innermost 64 of these: a bit is set for an array
-	further []uint64 // the others, by 64
+	further []uint64 // the outer ones, 64 each
 	hex     uint8    // digits of a \u still to come
 	literal string   // rest of true, false, null
 	// Of the string or number being read:
 	inKey   bool
 	keep    bool   // it is wanted
 	escapes bool   // there was one
-	partial []byte // what came before this piece
+	partial []byte // the part of it in earlier pieces
 	meaning []byte // what stands for text with escapes
 	text    []byte // of the token
 }
@@ -70,7 +69,7 @@ const (
 	inEscape
 	inHex
 	inLiteral
-	// Numbers, by what was read last.
+	// Numbers, by the character read last.
 	afterMinus
 	afterZero
 	inInteger
@@ -96,7 +95,8 @@ func (s *Scanner) Keep() { s.want = content }
 // Enter asks for the members of the value of the key just given, if it is an object.
 func (s *Scanner) Enter() { s.want = members }
 
-// Text is that of the token just given, valid until the next call and as long as the piece.
+// Text returns the text of the token just given. It is valid until the next call, and only as long as the piece
+// is.
 func (s *Scanner) Text() []byte { return s.text }
 
 // Complete reports whether the input may end here.
@@ -120,7 +120,7 @@ func (s *Scanner) Reset() {
 func (s *Scanner) Next(p []byte) (n int, t Token, err error) {
 	for i := 0; i < len(p); {
 		c := p[i]
-		// What there is most of comes first.
+		// The most frequent case comes first.
 		switch {
 		case s.state == inString:
 			n, t, err = s.string(p[i:])

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// wish tells what a test wants of the value of a key: by the key and the test's
-// seed, so that the reference can ask the same.
+// wish decides what a test does with the value of a key: by the key and the
+// test's seed, so that the reference can decide the same.
 type wish uint64
 
 func (w wish) of(key string) want {
@@ -67,7 +67,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 					panic("no token, and not all is read")
 				}
 			case Key:
-				// Bytes that are no UTF-8 as encoding/json has them.
+				// Replace invalid UTF-8 as encoding/json does.
 				key = string([]rune(string(s.Text())))
 				delete(open[len(open)-1], key) // the last of a name counts
 				switch w.of(key) {
@@ -100,7 +100,7 @@ func (w wish) scanned(s *Scanner, text []byte, piece func(left int) int) (all []
 	return all, nil
 }
 
-// check compares what a scanner says of a text with encoding/json.
+// check compares a scanner's results for a text with encoding/json.
 func check(t *testing.T, text []byte, stream bool, w wish, piece func(int) int) {
 	t.Helper()
 	s := Scanner{Stream: stream, LongestKey: len(text), LongestValue: len(text)}
@@ -174,8 +174,8 @@ func TestScannerReadsAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-// Any text, cut anywhere: what encoding/json reads, and an error where it has
-// one.
+// For any text, cut anywhere, the scanner returns the same as encoding/json, or
+// an error if encoding/json does.
 func FuzzScanner(f *testing.F) {
 	for i, text := range texts {
 		f.Add([]byte(text), i%2 == 0, uint64(i))
@@ -200,7 +200,7 @@ func TestNestingIsBoundedAsInEncodingJSON(t *testing.T) {
 	}
 }
 
-// A server cannot make us keep what it sends.
+// A server cannot make the scanner keep long values.
 func TestScannerKeepsNothingLong(t *testing.T) {
 	for _, value := range []string{`"`, `1`} {
 		s := Scanner{LongestKey: 10, LongestValue: 100}
@@ -241,7 +241,7 @@ func TestScannerKeepsNothingLong(t *testing.T) {
 	}
 }
 
-// What is asked for at the wrong time is asked for in vain.
+// Keep has no effect except directly after a key.
 func TestKeepIsOfTheKeyJustGiven(t *testing.T) {
 	s := Scanner{LongestKey: 10, LongestValue: 10}
 	var tokens []Token

@@ -94,7 +94,7 @@ func (s *Scanner) end(text []byte) Token {
 	return t
 }
 
-// byte reads one of an escape or a literal.
+// byte reads a byte of an escape or a literal.
 func (s *Scanner) byte(c byte) error {
 	switch s.state {
 	case inEscape:
@@ -156,7 +156,7 @@ func (s *Scanner) number(p []byte) (n int, t Token, err error) {
 	return n, Number, nil
 }
 
-// digit is the state after c in a number; 0 if c is no part of it.
+// digit returns the state after c in a number; 0 if c is not part of the number.
 func (s *Scanner) digit(c byte) state {
 	if '0' <= c && c <= '9' {
 		switch s.state {
@@ -190,8 +190,8 @@ func (s *Scanner) numberMayEnd() bool {
 	return s.state == afterZero || s.state == inInteger || s.state == inFraction || s.state == inExponent
 }
 
-// appendMeaning appends what the inside of a checked string stands for, as encoding/json: invalid UTF-8 and
-// surrogates become U+FFFD.
+// appendMeaning appends the decoded text of a checked string, as encoding/json does: invalid UTF-8 and surrogates
+// become U+FFFD.
 func appendMeaning(b, inside []byte) []byte {
 	for i := 0; i < len(inside); {
 		c := inside[i]

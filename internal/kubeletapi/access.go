@@ -86,7 +86,8 @@ func attributes(r *http.Request, u user.Info, node, subresource string) authoriz
 	}
 }
 
-// subresources of a Node of which a right to any opens a path (pkg/kubelet/server/auth.go).
+// subresources lists subresources of a Node. A right to any of them opens the path
+// (pkg/kubelet/server/auth.go).
 func subresources(path string) []string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	switch first {

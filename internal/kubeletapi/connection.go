@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// connections are those that are open, each of one node.
+// connections are the open connections, each to one node.
 type connections struct {
 	node func(netip.AddrPort) Node
 

@@ -102,7 +102,8 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, *refusal) {
 	return o, refused
 }
 
-// flushed sends on what is written at once, to a limit of bytes; below 0 there is none.
+// flushed flushes each write immediately, up to a limit of bytes; a limit below 0 means
+// unlimited.
 type flushed struct {
 	w     http.ResponseWriter
 	left  int64

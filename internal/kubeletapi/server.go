@@ -1,6 +1,6 @@
-// Package kubeletapi serves the API of kubelets (port 10250), of many nodes behind one listener: who asks is
-// authenticated and authorized by the API server, and which node is asked is told by the address of the connection.
-// Nothing is executed: a command and a port send back what they are sent.
+// Package kubeletapi serves the API of kubelets (port 10250), for many nodes behind one listener. The API server
+// authenticates and authorizes each client. The address of the connection selects the node. It executes nothing:
+// exec and port-forward echo what the client sends.
 package kubeletapi
 
 import (
@@ -23,7 +23,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// Port is a kubelet's.
+// Port is the port of a kubelet.
 const Port = 10250
 
 // Node answers for one node.
@@ -41,7 +41,7 @@ type Node interface {
 
 // Config of a Server.
 type Config struct {
-	// Node finds the node of a connection by the address that it came to; nil: there is none, or it is down.
+	// Node finds the node of a connection by its local address; nil if no node has it, or the node is down.
 	Node func(netip.AddrPort) Node
 	// Client reviews tokens and access.
 	Client *rest.Config
@@ -152,7 +152,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // its client has gone
 }
 
-// find returns the pod and container that a request names, or answers that there is none. A request to a port
+// find returns the pod and container that a request names, or answers with "not found". A port-forward request
 // names no container.
 func find(w http.ResponseWriter, r *http.Request, n Node) (pod *corev1.Pod, container string, found bool) {
 	name, container := r.PathValue("pod"), r.PathValue("container")

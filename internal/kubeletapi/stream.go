@@ -51,7 +51,7 @@ func open[O any](w http.ResponseWriter, r *http.Request, n Node, parse func(*htt
 	return pod, container, options, err == nil
 }
 
-// echo sends back a command and its input, and what comes to a port.
+// echo sends back a command and its input, and the data that arrives at a port.
 type echo struct{}
 
 func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in io.Reader, out, _ io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
@@ -79,7 +79,7 @@ type nowhere struct{}
 func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (nowhere) Close() error                { return nil }
 
-// output attaches to what a container writes from now on.
+// output attaches to the output of a container from now on.
 type output struct {
 	node Node
 	pod  *corev1.Pod

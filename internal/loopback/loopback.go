@@ -14,8 +14,8 @@ func Is(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Check refuses what is no address to listen on, HOST:PORT, and one that others
-// reach unless it is public. Errors are one line, with a hint.
+// Check refuses an addr that is not HOST:PORT, and, unless public, an address
+// that other machines can reach. Errors are one line, with a hint.
 func Check(addr string, public bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {

@@ -8,6 +8,6 @@ var markup = strings.NewReplacer(
 	"\\", "\\\\", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[", "]", "\\]", "\n", " ",
 )
 
-// Cell makes text stand for itself in a cell of a table, on one line, whatever of
-// it Markdown or HTML would take for its own.
+// Cell escapes text for a cell of a table, on one line: Markdown and HTML show its
+// characters literally.
 func Cell(s string) string { return markup.Replace(s) }

@@ -50,7 +50,7 @@ func ReadExposed() Exposed {
 // Names lists the metrics whose whole names are known.
 func (e Exposed) Names() []string { return e.names }
 
-// Has reports whether a series of that name can be exposed; those of a histogram end in _bucket, _sum and _count.
+// Has reports whether a series of that name can be exposed; the series of a histogram end in _bucket, _sum and _count.
 func (e Exposed) Has(series string) bool {
 	if slices.ContainsFunc(runtimePrefixes, func(p string) bool { return strings.HasPrefix(series, p) }) {
 		return true

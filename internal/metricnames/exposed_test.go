@@ -51,7 +51,7 @@ func TestExposedKnowsSeries(t *testing.T) {
 			t.Errorf("%s is known", name)
 		}
 	}
-	// What is recorded is there to be recorded.
+	// Every recorded metric is exposed.
 	for _, r := range rows() {
 		if !strings.HasSuffix(r.Name, "*") && !e.Has(r.Name) {
 			t.Errorf("%s of the table is not known", r.Name)
@@ -122,7 +122,7 @@ func declared(t *testing.T, files []string, names map[string]bool) {
 	}
 }
 
-// pkg holds what a package gives names to.
+// pkg holds the named values of a package.
 type pkg struct{ values map[string]ast.Expr }
 
 func (p pkg) learn(f *ast.File) {
@@ -175,7 +175,7 @@ func (p pkg) add(names map[string]bool, parts ...ast.Expr) {
 		}
 		text, known := p.text(part)
 		if !known {
-			if len(name) >= leastSuffix && strings.Contains(name, "_") { // else it would be that of too many
+			if len(name) >= leastSuffix && strings.Contains(name, "_") { // a shorter suffix would match too many
 				names["*_"+name] = true
 			}
 			return

@@ -1,7 +1,7 @@
-// Package metricnames is the table of the metrics that the project reads: what each
-// is called, its type and labels, which component exposes it, and who needs it. The
-// recorder keeps what is in it; tests of packages alerts and dashboards hold it
-// against the source of the components.
+// Package metricnames is the table of the metrics that the project reads: the name, type
+// and labels of each metric, the component that exposes it, and who needs it. The
+// recorder keeps the metrics of the table; tests of packages alerts and dashboards
+// compare it with the source of the components.
 package metricnames
 
 import (
@@ -12,16 +12,15 @@ import (
 
 // Metric is a metric that rules or dashboards read.
 type Metric struct {
-	// Name as it is exposed, without the suffixes of a histogram's series.
+	// Name in the exposition, without the suffixes of a histogram's series.
 	Name string
 	// Type is "counter", "gauge" or "histogram".
 	Type string
-	// Labels it has besides those of its target.
+	// Labels in addition to the labels of its target.
 	Labels []string
-	// Source is the Go file that declares it, by import path. Tests read that
-	// file and compare name, type and labels. Empty: Prometheus' own libraries
-	// declare it, or it is declared with helpers; a recording of a real run is
-	// held against those.
+	// Source is the Go file that declares it, by import path. Tests read that file and
+	// compare name, type and labels. Empty: Prometheus' own libraries declare it, or helpers
+	// do; tests compare these metrics with a recording of a real run.
 	Source string
 }
 
@@ -92,8 +91,8 @@ func For(by Reader) []Metric {
 	return all
 }
 
-// Recorded is the names of what is recorded of components, each component's together. One
-// that ends in * is a prefix; names that it covers are left out.
+// Recorded returns the names of the metrics that are recorded of components, grouped by
+// component. A name that ends in * is a prefix; names that it covers are left out.
 func Recorded(of ...Component) []string {
 	all := rows()
 	var names []string

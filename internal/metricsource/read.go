@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
-// Metric is a metric's declaration.
+// Metric is the declaration of a metric.
 type Metric struct {
 	Type   string    // counter, gauge or histogram
 	Labels []string  // in their order
@@ -25,15 +25,15 @@ type Metric struct {
 	Deprecated string
 }
 
-// modules are those whose files can be named.
+// modules are the modules whose files can be named.
 var modules = []string{
 	"k8s.io/apiextensions-apiserver", "k8s.io/apiserver", "k8s.io/cloud-provider", "k8s.io/component-base", "k8s.io/dynamic-resource-allocation", "k8s.io/endpointslice", "k8s.io/kubernetes",
 	"go.etcd.io/etcd/server/v3", "github.com/stormglass/stormglass",
 }
 
-// Read is the metrics that each file declares, by their names. Files are named
-// by the import path of their package ("k8s.io/apiserver/pkg/.../metrics.go");
-// an empty name is passed over. What it cannot read ends the test.
+// Read returns the metrics that each file declares, by their names. Files are named
+// by the import path of their package ("k8s.io/apiserver/pkg/.../metrics.go"); an
+// empty name is skipped. If it cannot read a declaration, the test fails.
 func Read(t testing.TB, files ...string) map[string]map[string]Metric {
 	t.Helper()
 	dirs := moduleDirs(t)
@@ -124,7 +124,7 @@ func calleeName(call *ast.CallExpr) string {
 	return ""
 }
 
-// options reads the full name of a metric, and what its options say of it.
+// options reads the full name and the declaration of a metric from its options.
 func (s source) options(e ast.Expr) (name string, m Metric) {
 	if ref, ok := e.(*ast.UnaryExpr); ok {
 		e = ref.X

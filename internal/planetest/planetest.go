@@ -102,7 +102,7 @@ func run(m *testing.M, shared *Plane) (code int, err error) {
 	return code, errors.Join(err, shared.Stop(context.Background()))
 }
 
-// Start starts a plane of its own for one test, which the test's end stops.
+// Start starts a separate plane for one test, and stops it when the test ends.
 func Start(t testing.TB, binary string, config *control.Config) *control.Supervisor {
 	t.Helper()
 	s, err := start(binary, filepath.Join(Dir(t), "plane"), config)

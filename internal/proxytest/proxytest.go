@@ -19,9 +19,10 @@ import (
 
 // Proxy is a running proxy. Set its fields before the first connection.
 type Proxy struct {
-	// To is where all connections lead, host:port. Empty: where clients ask for.
+	// To is the destination of all connections, host:port. Empty: the address that the client asks
+	// for.
 	To string
-	// Login that CONNECT must bring, as user:password. Empty: none.
+	// Login is the credentials that CONNECT must have, as user:password. Empty: no credentials.
 	Login string
 	// Refuse, if not 0, answers every CONNECT with this status.
 	Refuse int

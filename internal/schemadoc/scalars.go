@@ -14,7 +14,8 @@ func Duration() Part {
 	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, as 30s, 2m or 250ms"}
 }
 
-// Enum is the schema of a text that is one of some values, which may be written without quotes.
+// Enum returns the schema of a text with a fixed set of values, which may be written without
+// quotes.
 func Enum(values []string) Part {
 	var all []any
 	for _, v := range values {

@@ -30,11 +30,11 @@ type Schema struct {
 	File, Title string
 	// Tag is the struct tag that names the fields.
 	Tag string
-	// Scalars are the types that are no structs.
+	// Scalars are the types that are not structs.
 	Scalars map[string]Part
 	// Fields are added to fields, by "Type.name"; Types to types.
 	Fields, Types map[string]Part
-	// Given are definitions that are not made here.
+	// Given are definitions from elsewhere.
 	Given map[string]any
 
 	types Page
@@ -81,7 +81,7 @@ func (s *Schema) Check(t *testing.T, root string, update bool) {
 	}
 }
 
-// unused reports additions to what is no longer there.
+// unused reports additions to fields and types that no longer exist.
 func (s *Schema) unused() {
 	for key := range s.Fields {
 		name, field, _ := strings.Cut(key, ".")
@@ -125,7 +125,8 @@ func (s *Schema) fieldNames(name string) (all []string) {
 	return all
 }
 
-// properties calls each with the fields of a struct, those of embedded ones among them.
+// properties calls each for every field of a struct, including the fields of embedded
+// structs.
 func (s *Schema) properties(name string, each func(field, option string, p Part)) {
 	if s.types.structs[name] == nil {
 		return
@@ -172,7 +173,7 @@ func plainText(comment string) string {
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
-// typed is the schema of a type. A string takes any scalar as it is written.
+// typed returns the schema of a type. A string takes any scalar, unchanged.
 func (s *Schema) typed(e ast.Expr) Part {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -232,7 +233,7 @@ func (s *Schema) give(name string) {
 // noZero refuses every form of zero of a scalar.
 var noZero = Part{"anyOf": []any{Part{"const": 0}, Part{"type": "string", "pattern": `^[-+]?0*\.?0*([A-Za-zµμ]+|/[smh])?$`}}}
 
-// zero adds what the tag `zero:"DEFAULT; HINT"` says.
+// zero adds the content of the tag `zero:"DEFAULT; HINT"`.
 func (s *Schema) zero(p Part, tag string) {
 	text, _, _ := strings.Cut(tag, ";")
 	number, err := strconv.ParseFloat(text, 64)

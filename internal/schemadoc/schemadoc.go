@@ -30,11 +30,11 @@ type Page struct {
 	Intro []byte
 	// Tag is the struct tag that names the fields: "json" or "yaml".
 	Tag string
-	// Scalars names the types that are no structs.
+	// Scalars names the types that are not structs.
 	Scalars map[string]string
 	// Untyped are the types that stand without their name, as the page's head says.
 	Untyped []string
-	// Documented requires a comment of every field. Without it, fields that need none
+	// Documented requires a comment for every field. Without it, fields without a comment
 	// share a line.
 	Documented bool
 
@@ -204,8 +204,8 @@ func (p *Page) inBrackets(text string) string {
 	return " (" + text + ")"
 }
 
-// withoutName returns a comment without the name it begins with, and without a
-// verb that says no more than "is": the page has the name beside it.
+// withoutName returns a comment without the name it begins with, and without a verb
+// that says no more than "is": the page shows the name next to it.
 func withoutName(comment, name string) string {
 	for _, verb := range []string{" is ", " are ", " holds ", ": "} {
 		if rest, ok := strings.CutPrefix(comment, name+verb); ok {

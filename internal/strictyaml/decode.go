@@ -15,10 +15,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Decode fills the struct that into points to, whose fields carry `yaml`
-// tags. All errors are reported, joined. A field of an interface type takes
-// any YAML; a string takes any scalar as it is written; a struct with fields that is an
-// encoding.TextUnmarshaler takes one value or its fields.
+// Decode fills the struct that into points to, whose fields carry `yaml` tags. All errors are
+// reported, joined. A field of an interface type takes any YAML; a string takes the text of any
+// scalar; a struct with fields that is an encoding.TextUnmarshaler takes one value or its fields.
 func (d *Document) Decode(into any) error {
 	c := decoder{doc: d}
 	c.value(d.root, reflect.ValueOf(into).Elem(), "")
@@ -170,8 +169,8 @@ type knownField struct {
 	zero  string
 }
 
-// knownFields are the fields of a struct by name, those of embedded structs
-// (`yaml:",inline"`) among them.
+// knownFields adds the fields of a struct by name, including the fields of embedded structs
+// (`yaml:",inline"`).
 func knownFields(v reflect.Value, known map[string]knownField) {
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// A switch without a value is no choice: it would count as off.
+// A switch without a value is refused: it would count as off.
 func TestSwitchWithoutAValue(t *testing.T) {
 	var into struct {
 		Gates map[string]bool `yaml:"gates"`

@@ -37,7 +37,7 @@ type Error struct {
 	Line int
 	// Field is the path of the field, as in "gates.mutating-p99.max".
 	Field string
-	// Msg says what is wrong, Hint what to write instead.
+	// Msg says what is wrong, Hint how to correct it.
 	Msg  string
 	Hint string
 }
@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // whatever it quotes
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(b.String()) // the message may quote several lines
 }
 
 // maxNodes bounds a document after its aliases are followed, so that a few
@@ -133,8 +133,8 @@ func (d *Document) checkAliases() error {
 	return walk(d.root)
 }
 
-// Errorf is an error at the field of the given path. The line is the
-// field's, or its nearest parent's where the field is not written.
+// Errorf returns an error at the field of the given path. The line is the line of the
+// field, or, if the field is missing, of its nearest parent.
 func (d *Document) Errorf(path, hint, format string, args ...any) *Error {
 	e := &Error{File: d.File, Msg: fmt.Sprintf(format, args...), Hint: hint}
 	node := follow(d.root)
@@ -212,7 +212,7 @@ func position(node *yaml.Node, step string) int {
 	return -1
 }
 
-// itemName is the `name` of a list's item, by which a path may address it.
+// itemName returns the `name` of a list's item, which a path may use to address it.
 func itemName(item *yaml.Node) string {
 	item = follow(item)
 	if item == nil || item.Kind != yaml.MappingNode {
@@ -227,7 +227,7 @@ func itemName(item *yaml.Node) string {
 // Written reports whether the document has a field of the given path.
 func (d *Document) Written(path string) bool { return d.at(path) != nil }
 
-// Text is the value at a path as it is written, or "" where there is no single one.
+// Text returns the text of the scalar at a path, or "" if there is no scalar.
 func (d *Document) Text(path string) string {
 	if n := d.at(path); n != nil && n.Kind == yaml.ScalarNode {
 		return n.Value

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// origin is where an override was written, as errors in it name it.
+// origin is the place of an override, for errors in it.
 type origin struct {
 	file  string
 	line  int

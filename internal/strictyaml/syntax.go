@@ -12,9 +12,9 @@ import (
 
 var unknownAnchor = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-// syntaxError is an error of the parser in plain words, at the line where the
-// file is wrong: that is where an unclosed bracket or quote was opened, and
-// elsewhere where the parser could not go on.
+// syntaxError converts an error of the parser to plain words and names the line of
+// the mistake: the line that opens an unclosed bracket or quote, or else the line
+// where the parser stopped.
 func (d *Document) syntaxError(data []byte, err error) error {
 	e := &Error{File: d.File, Msg: strings.TrimPrefix(err.Error(), "yaml: "), Hint: "the file is not valid YAML"}
 	var failed *yaml.LoadError
@@ -119,8 +119,8 @@ var dashWithoutSpace = regexp.MustCompile(`^\s*-\w+:`)
 
 var opensQuote = regexp.MustCompile(`(?:^|[:,\[{-])\s*"[^"]*$`)
 
-// openQuote is the line where a value's double quote was opened that only closes on
-// the given line, before the column; 0 for none.
+// openQuote returns the line of an opening double quote whose value ends only on
+// the given line, before the column; 0 if there is no such quote.
 func openQuote(at func(int) string, line, column int) int {
 	text := []rune(at(line))
 	if !strings.Contains(string(text[:min(column, len(text))]), `"`) {

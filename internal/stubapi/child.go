@@ -17,8 +17,8 @@ import (
 // childEnv marks a process that is to be a stub.
 const childEnv = "STORMGLASS_STUBAPI_CHILD"
 
-// Child is a stub in a process of its own, so that its CPU is not counted as the
-// client's. It ends when its standard input does, a pipe from this process.
+// Child is a stub in a separate process, so that its CPU is not counted as the client's.
+// It ends when its standard input does, a pipe from this process.
 type Child struct {
 	cmd    *exec.Cmd
 	client *rpc.Client
@@ -78,7 +78,7 @@ func StartChild() (*Child, error) {
 	return c, nil
 }
 
-// Config is how clients reach the stub.
+// Config returns a client configuration for the stub.
 func (c *Child) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
 // Fill is Server.Fill in the child.
@@ -99,9 +99,9 @@ func (c *Child) Close() {
 	_ = c.cmd.Wait()
 }
 
-// What goes between parent and child.
+// The messages between parent and child.
 type (
-	// ChildAddress is where the child serves.
+	// ChildAddress is the address at which the child serves.
 	ChildAddress struct {
 		Addr string
 		CA   []byte
@@ -122,7 +122,7 @@ type (
 	ChildCost struct {
 		CPU              time.Duration
 		Requests, Events int64
-		Received, Sent   int64 // bytes, those of TLS included
+		Received, Sent   int64 // bytes, including TLS
 		Watches          int   // open
 	}
 )

@@ -21,7 +21,7 @@ const (
 	connWindow = 1 << 30
 )
 
-// conn is one connection: read reads it, write writes what has gathered.
+// conn is one connection: read reads it, write writes the pending data.
 type conn struct {
 	server  *Server
 	number  int // in the order in which they were made, from 0
@@ -199,7 +199,7 @@ func (c *conn) settings(f *http2.SettingsFrame) {
 	c.queue(c.frames.WriteSettingsAck)
 }
 
-// write writes what has gathered, until the connection ends.
+// write writes the pending data, until the connection ends.
 func (c *conn) write() {
 	spare := new(bytes.Buffer)
 	for range c.wake {

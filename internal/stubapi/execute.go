@@ -19,7 +19,7 @@ type response struct {
 	body   []byte
 }
 
-// execute does what a request other than a watch asks.
+// execute executes a request other than a watch.
 func (s *Server) execute(st *stream, at place, query url.Values) response {
 	f := formOf(st.accept, at.resource)
 	refuse := func(code int, reason metav1.StatusReason, format string, args ...any) response {
@@ -129,8 +129,8 @@ type resource struct {
 	cluster                    bool // not namespaced
 }
 
-// resources are those that the load engine has manifests for, and what a
-// simulated kubelet or a custom resource needs beside them.
+// resources are the resources that the load engine has manifests for, and the
+// resources that a simulated kubelet or a custom resource also needs.
 var resources = []resource{
 	{version: "v1", name: "configmaps", kind: "ConfigMap"},
 	{version: "v1", name: "secrets", kind: "Secret"},

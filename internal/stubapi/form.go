@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// form is how an answer is written.
+// form is the encoding of an answer.
 type form struct {
 	protobuf bool
 	metadata bool // PartialObjectMetadata
@@ -98,7 +98,7 @@ func (f form) list(r resource, all []*object, rv uint64, next string, remaining 
 	return b.Bytes()
 }
 
-// event writes a watch event of an object as it was written.
+// event encodes a watch event of an encoded object.
 func (f form) event(kind string, object []byte) []byte {
 	if !f.protobuf {
 		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", kind, bytes.TrimSpace(object))

@@ -42,7 +42,7 @@ func (p *Pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept; connections go on.
+// Close ends Accept; open connections stay open.
 func (p *Pipes) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil

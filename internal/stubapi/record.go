@@ -9,8 +9,8 @@ import (
 // Exchange is the truth about one request.
 type Exchange struct {
 	Request
-	// Answered is when the whole answer was handed to the connection; zero if it never
-	// was, or was replaced by a fault.
+	// Answered is the time when the whole answer was handed to the connection; zero if
+	// it never was, or was replaced by a fault.
 	Answered time.Time
 	Status   int
 	Fault    Fault
@@ -26,7 +26,7 @@ type Watch struct {
 	From   uint64 // resourceVersion it began from
 	Opened time.Time
 	Sent   []Sent
-	// Taken is how many bytes of it the client's windows have let through.
+	// Taken is the number of its bytes that the client's windows have let through.
 	Taken int64
 
 	stream *stream

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// queue adds frames to what is written next. Into a buffer, writing fails for a frame
-// that is none only.
+// queue adds frames to the next write. Writing into a buffer fails only for an invalid
+// frame.
 func (c *conn) queue(write func() error) {
 	c.mu.Lock()
 	c.must(write())
@@ -35,8 +35,8 @@ func (c *conn) encoded(fields ...hpack.HeaderField) []byte {
 	return c.block.Bytes()
 }
 
-// head sends the header of an answer, with a content-length unless that is
-// negative, and a Retry-After of so many seconds unless that is zero.
+// head sends the header of an answer, with a content-length unless it is negative, and
+// a Retry-After in seconds unless it is zero.
 func (c *conn) head(st *stream, status int, contentType string, length int, retryAfter time.Duration) {
 	defer c.wakeWriter()
 	c.mu.Lock()
@@ -100,8 +100,8 @@ func (c *conn) flow(st *stream, p []byte) (rest []byte, ended bool) {
 	}
 }
 
-// grown adds to a window, that of the connection if id is 0, and sends what
-// was held back.
+// grown adds to the window of a stream, or of the connection if id is 0, and sends the
+// frames that were held back.
 func (c *conn) grown(id uint32, n int64) {
 	var over []*stream
 	c.mu.Lock()
@@ -163,7 +163,7 @@ func (c *conn) reset(st *stream) {
 func (c *conn) goAway(st *stream) {
 	c.queue(func() error {
 		c.leaving = true
-		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // an id of ours, which are not in use
+		return c.frames.WriteGoAway(st.id-1, http2.ErrCodeNo, nil) // server-side stream IDs are not in use
 	})
 	c.over(st)
 }

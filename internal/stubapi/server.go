@@ -81,7 +81,8 @@ func (s *Server) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// Config is how clients reach the server. Over Pipes it dials them.
+// Config returns a client configuration for the server. Over Pipes it dials
+// them.
 func (s *Server) Config() *rest.Config {
 	c := &rest.Config{Host: "https://" + s.Addr(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca()}, QPS: -1}
 	if p, ok := s.options.Listener.(*Pipes); ok {

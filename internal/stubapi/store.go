@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// object is one version of one object; it is never changed once made, but for
-// the forms it has been written in.
+// object is one version of one object; it is never changed once made, except
+// for the cached forms.
 type object struct {
 	namespace, name string
 	rv              uint64
@@ -71,14 +71,14 @@ type collection struct {
 	sorted  []*object // nil: to be made
 	history []*event
 	watches map[*watch]struct{}
-	// lists are answers made at version listsAt, by what was asked.
+	// lists caches answers made at version listsAt, by request.
 	lists   map[string][]byte
 	listsAt uint64
 }
 
 func newStore() *store { return &store{rv: 100, objects: map[resource]*collection{}} }
 
-// of is a resource's collection. The lock is held.
+// of returns the collection of a resource. The caller holds the lock.
 func (s *store) of(r resource) *collection {
 	c := s.objects[r]
 	if c == nil {
@@ -129,9 +129,9 @@ func (s selector) matches(o *object) bool {
 		(s.labels.Empty() || s.labels.Matches(o.labels)) && (!s.bound || o.nodeName() != "")
 }
 
-// nodeName is that of a pod that is bound to a node.
+// nodeName returns the name of the node that a pod is bound to.
 func (o *object) nodeName() string {
-	name, _, _ := unstructured.NestedString(o.fields, "spec", "nodeName") // "": it is none
+	name, _, _ := unstructured.NestedString(o.fields, "spec", "nodeName") // "" if not bound, or not a pod
 	return name
 }
 

@@ -47,7 +47,7 @@ func (st *stream) respond(f form, r response) {
 // giant is the size of a giant header field.
 const giant = 1 << 20
 
-// spoil injects the answer's fault; body is that of the correct answer.
+// spoil injects the answer's fault; body is the body of the correct answer.
 func (st *stream) spoil(a Answer, body []byte) {
 	c := st.conn
 	c.server.record.answered(st.request.N, a.Status, a.Fault)

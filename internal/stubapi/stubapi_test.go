@@ -138,7 +138,7 @@ func TestFormsAndPages(t *testing.T) {
 	}
 }
 
-// In a bubble the latencies are what the policy says, to the nanosecond.
+// In a bubble the latencies match the policy, to the nanosecond.
 func TestVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

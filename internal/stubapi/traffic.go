@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Traffic counts the bytes that connections carry, those of TLS included.
+// Traffic counts the bytes that connections carry, including TLS.
 type Traffic struct{ Received, Sent atomic.Int64 }
 
 // Count returns a listener whose connections are counted.

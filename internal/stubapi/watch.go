@@ -31,7 +31,7 @@ type due struct {
 	at    time.Time
 }
 
-// watch begins a watch: what it must catch up with, then what comes.
+// watch begins a watch: it sends the missed events first, then new ones.
 func (s *Server) watch(st *stream, at place, query url.Values) {
 	f := formOf(st.accept, at.resource)
 	sel, err := newSelector(at, query)
@@ -127,7 +127,7 @@ func (w *watch) enqueue(d due, delay time.Duration) {
 	time.AfterFunc(time.Until(d.at), w.flush)
 }
 
-// flush sends what is due. Its lock keeps the order.
+// flush sends the events that are due. Its lock keeps the order.
 func (w *watch) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,7 +167,7 @@ const (
 	Keep   Spoil = iota
 	Drop         // it is not sent
 	Double       // it is sent twice
-	Swap         // it is sent after the one that follows it
+	Swap         // it is sent after the next one
 	Gone         // the watch ends before it with ERROR 410
 	End          // the watch ends before it, in order
 	Abort        // the stream is reset before it

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A process whose output has lost its reader continues, and keeps in a file what it writes.
+// A process continues when the reader of its output is gone, and writes its output to a file.
 func TestProcessOutlivesItsTerminal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "output.log")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

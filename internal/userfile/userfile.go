@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// Bounds of what is read, in bytes, each far above what the file is for.
+// Upper bounds of files, in bytes, each far above the needs of its purpose.
 const (
 	Text   = 4 << 20   // of scenarios, rules, configuration and keys
 	Replay = 256 << 20 // of the times of a replay

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/internal/version"
 )
 
-// compile is what `make test-install` sets.
+// compile is set by `make test-install`.
 var compile = flag.Bool("compile", false, "compile what is installed and run it (minutes), where else its packages are loaded only")
 
 const (
@@ -57,8 +57,8 @@ func TestModuleNamesEachVersion(t *testing.T) {
 	}
 }
 
-// `go list -m all`, by which tools read what a module depends on, needs a version of each module of the graph, also of
-// those that nothing is built from.
+// `go list -m all`, with which tools read the dependencies of a module, needs a version of each module of the graph,
+// also of modules from which nothing is built.
 func TestModulesAreListed(t *testing.T) {
 	cmd := exec.Command("go", "list", "-m", "all")
 	cmd.Dir = root
@@ -82,7 +82,7 @@ func TestInstall(t *testing.T) {
 	bin := t.TempDir()
 	args := []string{"install"}
 	if *compile {
-		args = append(args, "-trimpath") // the packages of others are those of other builds by -trimpath
+		args = append(args, "-trimpath") // third-party packages then come from the cache of other -trimpath builds
 	} else {
 		args = append(args, "-n")
 	}
@@ -149,7 +149,7 @@ func proxy(t *testing.T) string {
 	return dir
 }
 
-// tree is the files that a commit of the working tree would have. The archive leaves out those of modules in it.
+// tree returns the files of a commit of the working tree. The archive of a module leaves out nested modules.
 func tree(t *testing.T) (files []zip.File) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

@@ -13,7 +13,7 @@ import (
 // the go command recorded.
 var version, commit, date string
 
-// Info is what a program was built from.
+// Info describes the source that a program was built from.
 type Info struct {
 	// Version is a tag, a pseudo-version or what `git describe` says; "(devel)" if nothing of these is known.
 	Version string `json:"version"`
@@ -40,7 +40,7 @@ func Revision() string {
 	return commit[:min(12, len(commit))]
 }
 
-// read is what this program was built from.
+// read returns the Info of this program.
 func read() Info {
 	build, _ := debug.ReadBuildInfo()
 	info := resolve(Info{Version: version, Commit: commit, Date: date}, build)
@@ -51,7 +51,7 @@ func read() Info {
 // pseudoVersion matches the end of a version that the go command made of a commit: https://go.dev/ref/mod#pseudo-versions.
 var pseudoVersion = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(?:\+.*)?$`)
 
-// resolve fills what the linker did not set from what the go command recorded: the version control system's
+// resolve completes the linker's values with the values that the go command recorded: the version control system's
 // revision for a build in a checkout, the module's version for `go install MODULE@VERSION`. build may be nil.
 func resolve(linked Info, build *debug.BuildInfo) Info {
 	info := linked

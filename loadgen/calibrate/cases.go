@@ -137,8 +137,8 @@ func (l *lab) create(ctx context.Context, c podCase, o options) error {
 	})
 }
 
-// createJobs makes a Job for each node. Its pods run one after another: where some run at the same time, it is chance
-// how often none is left and the watches of what they refer to end.
+// createJobs makes a Job for each node. Its pods run one after another: if several ran at the same time, it would be
+// random how often no pod is left and the watches of the objects that they refer to end.
 func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	n, parallelism := int32(pods), int32(1)
 	for _, node := range nodes {
@@ -158,7 +158,7 @@ func (l *lab) createJobs(ctx context.Context, c podCase, pods int) error {
 	return nil
 }
 
-// await waits until all pods are what they come to, and opens their gates once they run.
+// await waits until all pods have reached the state of the case, and opens their gates once they run.
 func (l *lab) await(ctx context.Context, c podCase, pods int) error {
 	until := c.until
 	if until == nil {
@@ -200,7 +200,7 @@ func conditionTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
 	return false
 }
 
-// remove deletes all pods, and waits until they are gone. Those of Jobs go with their Jobs.
+// remove deletes all pods, and waits until they are gone. The pods of Jobs end with their Jobs.
 func (l *lab) remove(ctx context.Context, o options) error {
 	background := metav1.DeletePropagationBackground
 	if err := l.client.BatchV1().Jobs(namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}); err != nil {

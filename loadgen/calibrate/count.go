@@ -42,13 +42,13 @@ func openLog(path string) (*reader, error) {
 	return &reader{file: file, text: bufio.NewReader(file)}, nil
 }
 
-// What a node sends whether or not anything happens: renewals of its Lease, and reports of its status.
+// Requests that a node sends even if nothing happens: renewals of its Lease, and reports of its status.
 const (
 	renewal    = "update leases"
 	nodeReport = "patch nodes/status"
 )
 
-// read adds the requests since the last call to those of each node, but for some.
+// read adds the requests since the last call to the counts of each node, except requests with the keys in but.
 func (r *reader) read(into map[string]counts, but ...string) (added int, err error) {
 	err = r.each(func(e *auditv1.Event) {
 		of, ok := into[sender(e.User.Username, e.UserAgent)]
@@ -80,13 +80,13 @@ func (r *reader) each(f func(*auditv1.Event)) error {
 	}
 }
 
-// keyOf is a request's verb and resource, or "" of one that does not count.
+// keyOf returns a request's verb and resource, or "" if the request does not count.
 func keyOf(e *auditv1.Event) string {
 	if (e.Verb == "watch") != (e.Stage == auditv1.StageResponseStarted) {
 		return "" // a watch counts when it opens, all others when they end
 	}
 	if e.Verb == "watch" && !strings.Contains(e.RequestURI, "sendInitialEvents=true") {
-		return "" // it goes on after 5 to 10 minutes, drawn at random
+		return "" // it starts again after 5 to 10 minutes, drawn at random
 	}
 	if e.ObjectRef == nil {
 		return e.Verb + " " + e.RequestURI
@@ -108,7 +108,7 @@ func keyOf(e *auditv1.Event) string {
 	return verb + " " + resource
 }
 
-// ofMachine reports whether an Event is about this machine and not about what a kubelet does: that its cgroups
+// ofMachine reports whether an Event is about this machine and not about the kubelet's work: that its cgroups
 // are of version 1.
 func ofMachine(e *auditv1.Event) bool {
 	var event struct{ Reason string }

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stamped is a pod as it was seen at a time.
+// stamped is a pod and the time at which it was seen.
 type stamped struct {
 	at  time.Time
 	pod *corev1.Pod
@@ -59,15 +59,14 @@ func (s *seenPods) watch(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// of returns what was seen of a pod, and whether it is gone.
+// of returns the observed versions of a pod, and whether it is gone.
 func (s *seenPods) of(name string) (all []stamped, gone bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.pods[name], s.gone[name], s.err
 }
 
-// compareLives runs all cases at the same time on both nodes, deletes each pod at its time, and prints what became of
-// them.
+// compareLives runs all cases at the same time on both nodes, deletes each pod at its time, and prints the outcome.
 func (l *lab) compareLives(ctx context.Context, o options, log *reader) (code int, err error) {
 	var cases []lifeCase
 	var lives []scenario.PodLife

@@ -29,7 +29,7 @@ const (
 	pressure = `evictionHard: {memory.available: 99%}`
 )
 
-// evicts reports whether the case needs nodes apart, of which the real one is short of memory from its start.
+// evicts reports whether the case needs separate nodes. The real one is short of memory from its start.
 func (c lifeCase) evicts() bool { return c.life.Evict != scenario.Eviction{} }
 
 // nodes are the real one and the simulated one of a case.
@@ -43,7 +43,7 @@ func (c lifeCase) nodes() [2]string {
 // absentImage is one that is on no node, and whose registry refuses connections at once.
 const absentImage = "127.0.0.1:1/absent:1"
 
-// grace is how long the pods have to end.
+// grace is the time that the pods have to end.
 const grace = 2 * time.Second
 
 func fixed(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
@@ -143,7 +143,7 @@ func lifeCases() []lifeCase {
 	)
 }
 
-// pod is the case's on a node.
+// pod returns the pod of the case on a node.
 func (c lifeCase) pod(node string) *corev1.Pod {
 	seconds := int64(grace.Seconds())
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("a")}, TerminationGracePeriodSeconds: &seconds, NodeName: node}}
@@ -210,7 +210,7 @@ func backingOff(d time.Duration) func([]stamped) bool {
 	}
 }
 
-// waited reports whether a container has waited for a reason so many times, with others between.
+// waited reports whether a container has waited for a reason the given number of times, with other states between.
 func waited(reason string, times int) func([]stamped) bool {
 	return func(all []stamped) bool {
 		n, was := 0, false
@@ -225,7 +225,7 @@ func waited(reason string, times int) func([]stamped) bool {
 	}
 }
 
-// ended reports whether a container has ended while the pod goes on.
+// ended reports whether a container has ended; its pod may still run.
 func ended(name string) func([]stamped) bool {
 	return func(all []stamped) bool {
 		return anyStatus(last(all), func(s corev1.ContainerStatus) bool { return s.Name == name && s.State.Terminated != nil })

@@ -13,7 +13,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// lived is what became of one pod.
+// lived is the observed lifecycle of one pod.
 type lived struct {
 	statuses []line
 	events   map[string]int
@@ -46,8 +46,8 @@ var shown = []struct {
 	{corev1.PodReady, "ready"}, {corev1.DisruptionTarget, "disrupted"},
 }
 
-// describe is a pod's status in a line: its phase, the conditions that are True or say why they are not, and each
-// container with its state, restarts and last end.
+// describe describes a pod's status in a line: its phase, the conditions that are True or have a reason why not,
+// and each container with its state, restarts and last end.
 func describe(p *corev1.Pod) string {
 	parts := []string{string(p.Status.Phase)}
 	if p.Status.Reason != "" {
@@ -144,7 +144,7 @@ type pair struct{ real, simulated *line }
 
 // align pairs statuses that are the same, in their order: as many as can be (the longest common subsequence).
 func align(real, simulated []line) (pairs []pair) {
-	common := make([][]int, len(real)+1) // of what is left from i and j on
+	common := make([][]int, len(real)+1) // lengths for the rest from i and j on
 	for i := range common {
 		common[i] = make([]int, len(simulated)+1)
 	}

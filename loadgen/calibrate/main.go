@@ -2,14 +2,13 @@
 //
 //	make calibrate-node
 //
-// It starts a bundled control plane, containerd with a kubelet in a directory of its own, and a
-// simulated node beside it; brings the same pods to both; and counts the requests of each
-// in the API server's audit log, by verb and resource. Printed is a table. A row whose
-// two counts differ by more than 5% fails it. It needs root, containerd, runc and CNI's
-// plugins, and says what is missing before it starts anything.
+// It starts a bundled control plane, containerd with a kubelet in a separate directory, and a simulated node. It
+// creates the same pods on both nodes, counts the requests of each node in the API server's audit log, by verb and
+// resource, and prints a table. A row whose two counts differ by more than 5% fails it. It needs root, containerd, runc
+// and CNI's plugins, and says what is missing before it starts anything.
 //
-// With --lives it compares what becomes of pods that crash, fail their probes or have no image
-// instead: each status in its order, Events and requests.
+// With --lives it compares instead the lifecycle of pods that crash, fail their probes or have no image: each status in
+// its order, Events and requests.
 //
 // Exit codes: 0 all within 5%, or all lives the same, 1 not, 2 bad usage, 4 the environment failed.
 package main

@@ -36,13 +36,14 @@ func (l *lab) startProxy(ctx context.Context, binary string) error {
 	return err
 }
 
-// proxyUser is one for the kube-proxies of all nodes: the real one's requests are told by their agent.
+// proxyUser is the user of the kube-proxies of all nodes: the real one's requests are recognized by their user
+// agent.
 const proxyUser = "system:kube-proxy"
 
 func proxyOf(node string) string { return proxyUser + " of " + node }
 
-// sender names the node, or the kube-proxy of a node, that made a request. Nodes that only register count as those
-// that stay.
+// sender names the node, or the kube-proxy of a node, that made a request. Nodes that only register count as the
+// nodes that stay.
 func sender(name, agent string) string {
 	switch {
 	case strings.HasPrefix(name, user(moreReal)):

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The nodes that only register: what a kubelet asks until it has seen its own Node depends on how soon that comes.
+// The nodes that only register: how many requests a kubelet sends until it has seen its own Node depends on how
+// soon that happens.
 const (
 	moreReal      = "real-more-"
 	moreSimulated = "simulated-more-"
@@ -20,7 +21,7 @@ const (
 	runAtOnce = 7
 )
 
-// register counts the registrations of nodes of each kind, of which the last two stay, with their kube-proxies.
+// register counts the registrations of nodes of each kind. The last node of each kind stays, with its kube-proxy.
 func (l *lab) register(ctx context.Context, o options, log *reader) (map[string]counts, error) {
 	c := both()
 	if err := l.registerMore(ctx, o, log, c); err != nil {

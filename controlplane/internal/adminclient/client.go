@@ -1,7 +1,6 @@
-// Package adminclient makes every call that a plane makes to its own components,
-// as their administrator. It takes an answer only from a server whose certificate
-// is of the plane's own authority: another process on the same port, such as an old
-// one that still drains, cannot answer.
+// Package adminclient makes every call of a plane to its own components, as their administrator. It accepts an answer
+// only from a server with a certificate of the plane's own authority: another process on the same port, such as an old
+// server that still drains, cannot answer.
 package adminclient
 
 import (
@@ -145,9 +144,8 @@ func masterStatus(metrics io.Reader, lease string) (leads bool, err error) {
 	return false, lines.Err()
 }
 
-// UpdatePeerURL corrects the peer address of a single member after a change of ports: etcd keeps
-// that of its first start in its data and ignores the flag afterwards, so `member list` would show
-// an old one.
+// UpdatePeerURL corrects the peer address of a single member after a change of ports: etcd keeps the address of its first
+// start in its data and ignores the flag afterwards, so `member list` would show the old one.
 func (c *Client) UpdatePeerURL(ctx context.Context, members []topology.Process) error {
 	if len(members) > 1 {
 		return nil
@@ -233,10 +231,9 @@ func (c *Client) DeleteLeases(ctx context.Context) error {
 	return nil
 }
 
-// CreateServiceAccount creates a service account in the default namespace, if there is none
-// of that name. Without the one named default no pod can be created there; the controller
-// manager creates it too, but, under its own limit of 20 requests/s, only some 4 s after it
-// leads: the plane would report itself ready and refuse pods.
+// CreateServiceAccount creates a service account in the default namespace, if it does not exist. Without the account
+// named default no pod can be created there; the controller manager creates it too, but, under its own limit of 20
+// requests/s, only some 4 s after it leads: the plane would report itself ready and refuse pods.
 func (c *Client) CreateServiceAccount(ctx context.Context, name string) error {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.kube.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(ctx, account, metav1.CreateOptions{})
@@ -283,7 +280,7 @@ func (c *Client) SetBehaviour(ctx context.Context, proc topology.Process, b serv
 	return err
 }
 
-// Apply makes an object what a manifest says, by server-side apply. path is the object's.
+// Apply applies a manifest by server-side apply. path is the path of the object.
 func (c *Client) Apply(ctx context.Context, path, manifest string) error {
 	err := c.kube.CoreV1().RESTClient().Patch(types.ApplyYAMLPatchType).AbsPath(path).
 		Param("fieldManager", "stormglass").Param("force", "true").Body([]byte(manifest)).Do(ctx).Error()

@@ -39,9 +39,9 @@ type Options struct {
 	Interval time.Duration
 	// Timeout of a check. Zero: 1 s.
 	Timeout time.Duration
-	// Fall is how many checks in a row have to go unanswered until a server is
+	// Fall is the number of consecutive unanswered checks after which a server is
 	// dead. Zero: 3. Fewer would cut the connections of a server that is only
-	// busy, and cause the storm of reconnects that a balancer is to prevent.
+	// busy, and cause the storm of reconnects that a balancer should prevent.
 	Fall int
 }
 
@@ -89,7 +89,7 @@ func Listen(address string, backends []Backend, health *http.Client, opts Option
 	return b, nil
 }
 
-// Address is where it listens, as host:port.
+// Address returns the address that it listens on, as host:port.
 func (b *Balancer) Address() string { return b.listener.Addr().String() }
 
 // Close ends all connections and waits for its goroutines.
@@ -171,7 +171,7 @@ func (b *Balancer) addPair(s *server, client, upstream net.Conn) *pair {
 	return p
 }
 
-// server is one backend and what is known of it, guarded by Balancer.mu.
+// server is one backend and its observed state, guarded by Balancer.mu.
 type server struct {
 	Backend
 	ready  bool
@@ -188,7 +188,7 @@ type State struct {
 	Connections int
 }
 
-// States are those of all servers.
+// States returns the states of all servers.
 func (b *Balancer) States() []State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,10 +199,11 @@ func (b *Balancer) States() []State {
 	return all
 }
 
-// order lists the servers as a new connection should try them: ready ones
-// first, and of those the one with the fewest connections, so that a server
-// that comes back gets its share. Those that are not ready are tried last: if
-// all are so slow that no check is answered, refusing would help no client.
+// order lists the servers in the order in which a new connection should try
+// them: ready servers first, by the number of their connections, so that a
+// server that comes back gets its share. Servers that are not ready are tried
+// last: if all are so slow that no check is answered, refusing would help no
+// client.
 func (b *Balancer) order() []*server {
 	b.mu.Lock()
 	defer b.mu.Unlock()

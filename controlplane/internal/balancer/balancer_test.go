@@ -90,7 +90,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// ask makes a request over a connection of its own.
+// ask makes a request over a new connection.
 func ask(t *testing.T, b *balancer.Balancer, a *api) string {
 	t.Helper()
 	transport := a.Client().Transport.(*http.Transport).Clone()
@@ -161,11 +161,11 @@ func TestUnreadyServerDrains(t *testing.T) {
 	ready(t, b, "x", "y")
 }
 
-// TestDeadServerLosesItsConnections: clients of a server that answers no check
-// are told at once, not by their own timeouts.
+// TestDeadServerLosesItsConnections: if a server answers no check, its clients
+// learn it immediately, not by their own timeouts.
 func TestDeadServerLosesItsConnections(t *testing.T) {
 	x, y := newAPI(t, "x"), newAPI(t, "y")
-	// The one listens and never answers, as a process that was stopped does.
+	// silent listens and never answers, like a stopped process.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -194,8 +194,8 @@ func TestDeadServerLosesItsConnections(t *testing.T) {
 	}
 }
 
-// TestBalancerForwardsAllBytes: much data both ways at once, and the end of one way
-// before that of the other.
+// TestBalancerForwardsAllBytes sends much data both ways at the same time, and ends
+// one direction before the other.
 func TestBalancerForwardsAllBytes(t *testing.T) {
 	x := newAPI(t, "x")
 	b := start(t, quick, x)

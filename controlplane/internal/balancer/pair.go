@@ -25,8 +25,9 @@ func (p *pair) close() {
 	p.upstream.Close()
 }
 
-// carry carries one way. The end of what is read is passed on as such, for the
-// other way may have more to come; a failure ends both.
+// carry copies one direction. It passes the end of the input on as a
+// half-close, because the other direction may have more to come; a failure ends
+// both.
 func (p *pair) carry(to, from net.Conn) {
 	err := p.forward(to.(*net.TCPConn), from.(*net.TCPConn))
 	if err != nil || to.(*net.TCPConn).CloseWrite() != nil {
@@ -37,7 +38,7 @@ func (p *pair) carry(to, from net.Conn) {
 // bufferSize is the size of one read in bytes: two full TLS records.
 const bufferSize = 32 << 10
 
-// forward copies until the end of from, which is no error.
+// forward copies until the end of from, which is not an error.
 func (p *pair) forward(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {

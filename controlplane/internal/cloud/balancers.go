@@ -72,7 +72,7 @@ func (b balancers) do(ctx context.Context, method string, s *corev1.Service, in 
 	return lb, err
 }
 
-// status has no address while the load balancer has none.
+// status returns an empty status until the load balancer has an address.
 func status(lb service.LoadBalancer) *corev1.LoadBalancerStatus {
 	if lb.Address == "" {
 		return &corev1.LoadBalancerStatus{}

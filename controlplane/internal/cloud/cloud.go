@@ -1,6 +1,6 @@
-// Package cloud is the cloud provider of cloud-controller-manager: it asks the API of the
-// simulated cloud (package service) for each thing over HTTPS, without cache or retries of
-// its own. What fails is tried again by the controller that asked.
+// Package cloud is the cloud provider of cloud-controller-manager: it calls the API of the simulated
+// cloud (package service) over HTTPS for each operation, without its own cache or retries. The calling
+// controller retries failed operations.
 package cloud
 
 import (

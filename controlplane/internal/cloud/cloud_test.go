@@ -17,7 +17,8 @@ import (
 	"k8s.io/cloud-provider/api"
 )
 
-// answering is the provider of a cloud that gives the same answer to all, and what it was asked.
+// answering returns a provider whose cloud gives the same answer to all requests, and the list of these
+// requests.
 func answering(t *testing.T, status int, answer string) (p *Provider, asked *[]string) {
 	t.Helper()
 	asked = new([]string)
@@ -64,7 +65,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("an instance that is gone: %v", err)
 	}
 	*asked = nil
-	// The node of another cloud, or of none, is not this one's to delete.
+	// The provider must not delete the node of another cloud, or of no cloud.
 	for _, foreign := range []string{"", "aws:///i-1"} {
 		m, err := i.InstanceMetadata(t.Context(), node(foreign))
 		exists, existsErr := i.InstanceExists(t.Context(), node(foreign))

@@ -24,7 +24,7 @@ func (r routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rout
 	return all, nil
 }
 
-// CreateRoute names the route after its node, of which each has one.
+// CreateRoute names the route after its node: each node has one route.
 func (r routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovider.Route) error {
 	made := service.Route{Instance: string(route.TargetNode), CIDR: route.DestinationCIDR}
 	return r.call(ctx, http.MethodPut, named(service.RoutesPath, made.Instance), made, &made)

@@ -7,13 +7,12 @@
 // per process (the API server's panics the second time), call os.Exit and
 // share a global metrics registry, so only the chosen program is constructed.
 //
-// Being linked together still shows in /metrics: packages that register their
-// families in init() do so in every Kubernetes component. Compared with the
-// programs built alone, the scheduler and the controller manager also export
-// authentication_*, authorization_* and authenticated_user_requests, the
-// scheduler apiserver_cel_* and apiserver_kube_aggregator_*, and the scheduler
-// and the API server node_collector_*. Ask for these families of their own
-// component only. Nothing of Kubernetes shows in etcd's, or the other way round.
+// Being linked together still shows in /metrics: packages that register their families in init() do
+// so in every Kubernetes component. Compared with the programs built alone, the scheduler and the
+// controller manager also export authentication_*, authorization_* and authenticated_user_requests,
+// the scheduler apiserver_cel_* and apiserver_kube_aggregator_*, and the scheduler and the API
+// server node_collector_*. Query each of these families only from the component that it belongs to.
+// etcd exports no families of Kubernetes, and Kubernetes none of etcd.
 package component
 
 import (
@@ -44,14 +43,14 @@ import (
 	_ "github.com/stormglass/stormglass/controlplane/internal/component/kubeversion" // a version without linker flags
 )
 
-// Program is one program of the binary: it takes the arguments after the
-// program's name and gives its exit code, if it returns at all.
+// Program is one program of the binary: it takes the arguments after the program's name and returns
+// its exit code, if it returns at all.
 type Program func(args []string) int
 
 // Lookup returns the program of that name; ok is false for any other name.
 func Lookup(name string) (program Program, ok bool) {
-	// The etcd tools' packages turn this on for the whole binary as they are
-	// linked in; kubectl would then take "kubectl d" for some command.
+	// The packages of the etcd tools turn this on for the whole binary when they are linked in; kubectl
+	// would then take "kubectl d" for some command.
 	cobra.EnablePrefixMatching = name == "etcdctl" || name == "etcdutl"
 	program, ok = map[string]Program{
 		control.KindEtcd:                   runEtcd,

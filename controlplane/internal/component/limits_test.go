@@ -121,8 +121,8 @@ func validated(v reflect.Value) []string {
 	return all
 }
 
-// ownValidation calls the method Validate of a part. What needs the whole to be
-// completed panics: its parts are asked then.
+// ownValidation calls the method Validate of a part. If Validate needs the completed whole
+// it panics; then its parts are validated.
 func ownValidation(v reflect.Value) (all []string, ok bool) {
 	m := v.MethodByName("Validate")
 	if !m.IsValid() || m.Type().NumIn() != 0 || m.Type().NumOut() != 1 {

@@ -21,7 +21,7 @@ const (
 // target holds the components and links of a fault, and its claims on them.
 type target struct {
 	names  []string // the components, in the requested order; of a move those that it starts again, in its order
-	same   []string // of a move: those whose program is the same in the other release
+	same   []string // of a move: the components whose program is the same in the other release
 	links  []Link
 	claims []control.Claim
 }
@@ -66,8 +66,8 @@ func (m *Manager) leaders(ctx context.Context, f control.Fault) (map[string]stri
 	return found, nil
 }
 
-// elected is leaders after an election under way: what comes before a fault on a leader may have
-// ended the last one.
+// elected returns the leaders after an election that may be in progress: an earlier fault on a
+// leader may have ended the last one.
 func (m *Manager) elected(ctx context.Context, f control.Fault) (found map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electedWithin)
 	defer cancel()
@@ -124,8 +124,8 @@ func (m *Manager) aim(f control.Fault, leaders map[string]string) (target, error
 	return t, m.conflict(f.Kind, t.claims)
 }
 
-// follower is the first component of a kind, but for the leader, that no other fault
-// has or has stopped; if there is none, the first.
+// follower returns the first component of a kind, without the leader, that no other fault works
+// on or has stopped; if all are taken, the first.
 func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	others := slices.DeleteFunc(m.host.Config().ComponentsOf(kind), func(name string) bool { return name == leader })
 	free := slices.IndexFunc(others, func(name string) bool {
@@ -134,7 +134,8 @@ func (m *Manager) follower(f control.Fault, kind, leader string) string {
 	return others[max(free, 0)]
 }
 
-// BusyError is the error of a fault that clashes with one that is in force, or is being begun.
+// BusyError is the error of a fault that clashes with a fault that is in force or about to
+// begin.
 type BusyError struct {
 	// Kind was requested at time At; Holder has the Part of the plane that both need.
 	Kind, Part string

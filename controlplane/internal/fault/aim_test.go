@@ -92,7 +92,7 @@ func TestRefusalNamesActiveFault(t *testing.T) {
 	})
 }
 
-// A second fault on a follower takes the one that still runs.
+// A second fault on a follower selects a follower that still runs.
 func TestFollowerSelectsOneWithoutFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -117,8 +117,7 @@ func TestFollowerMustRun(t *testing.T) {
 	})
 }
 
-// A refusal distinguishes a fault without an end yet from one that lasts until it is
-// cleared.
+// A refusal distinguishes a fault whose end is not known yet from a fault that lasts until it is cleared.
 func TestRefusalDescribesEndOfActiveFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -243,7 +242,8 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// A member that does not serve again, as one that is cut off from its peers, does not hold the fault for ever.
+// A member that does not serve again, for example because it is cut off from its peers, does not block the
+// fault for ever.
 func TestQuotaGivesUpAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

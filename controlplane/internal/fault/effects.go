@@ -20,9 +20,9 @@ type mechanism struct {
 	// needs nothing. Neither changes anything.
 	machine func() error
 	plane   func(*Manager) error
-	// lacks says what the plane or its files lack for one fault; nil: not checked.
+	// lacks returns the reason why the plane or its files cannot have a fault; nil: not checked.
 	lacks func(*Manager, context.Context, control.Fault) error
-	// begin puts a fault in force. On an error the effect holds what was done so far.
+	// begin puts a fault in force. On an error the returned effect undoes the completed part.
 	begin func(m *Manager, ctx context.Context, id string, f control.Fault, t target) (effect, error)
 	// undoWithin bounds the undoing; zero: 30 s.
 	undoWithin time.Duration
@@ -30,7 +30,7 @@ type mechanism struct {
 	last bool
 }
 
-// mechanisms are those of all kinds that control.FaultTable has of a plane.
+// mechanisms returns the mechanism of each kind of fault of a plane in control.FaultTable.
 func mechanisms() map[string]mechanism {
 	return map[string]mechanism{
 		control.FaultSlowFsync:      {machine: fsync.Available, begin: (*Manager).slowFsync},
@@ -216,7 +216,7 @@ func each[T any](all []T, do func(T) error) error {
 // before the next one's turn. Upstream needs seconds, on a busy machine ten times that.
 const turnWithin = 90 * time.Second
 
-// restart ends the components in order and starts each as soon as it is gone.
+// restart ends the components in order and starts each one as soon as it is gone.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	failed := "" // half-way
 	return m.course(func() {

@@ -38,9 +38,10 @@ func (e *Events) Append(event control.Event) {
 	e.wake()
 }
 
-// After returns the kept events with numbers over seq, oldest first. If there are
-// none it waits for one until ctx ends, and then returns none, or until the log
-// ends: control.ErrEnded. A first number over seq+1 means that some were dropped.
+// After returns the kept events with numbers over seq, oldest first. Without such
+// events it waits until there is one, until ctx ends, and then returns an empty
+// list, or until the log ends: control.ErrEnded. If the first number is over
+// seq+1, some events were dropped.
 func (e *Events) After(ctx context.Context, seq int64) ([]control.Event, error) {
 	for {
 		found, news, err := e.after(seq)

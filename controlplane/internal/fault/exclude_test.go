@@ -38,8 +38,7 @@ func TestRestoreExcludesFaults(t *testing.T) {
 	})
 }
 
-// What is being begun is not in the way of a look at what is in force. The race
-// detector is the judge.
+// Renew may run while another fault begins. The race detector checks it.
 func TestRenewDuringBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, begun := beginSlowQuota(t)

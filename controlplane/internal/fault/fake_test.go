@@ -25,10 +25,11 @@ import (
 type fakeHost struct {
 	begun   time.Time
 	leaders map[string]string
-	// elects is when the lease of the controller manager is taken, zero for never.
+	// elects is the time when the lease of the controller manager is taken, zero for
+	// never.
 	elects time.Time
-	// stopping is how long a component takes to end in order, starting until it
-	// is ready.
+	// stopping is the time that a component takes to end in order, starting the time
+	// until it is ready.
 	stopping, starting time.Duration
 	answers            map[string]string // of etcd's gateway, by path
 
@@ -77,15 +78,15 @@ func (h *fakeHost) breaks(what string, err error) {
 	}
 }
 
-// first is the index of the first step that contains a text; -1: there is none.
+// first returns the index of the first step that contains text, or -1.
 func (h *fakeHost) first(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.IndexFunc(h.trace, func(line string) bool { return strings.Contains(line, text) })
 }
 
-// lines is the trace so far. What was done at one time to several components is
-// sorted: it is done at once.
+// lines returns the trace so far. Lines of several components at the same time
+// are sorted, because their order is random.
 func (h *fakeHost) lines() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

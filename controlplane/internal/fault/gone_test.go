@@ -60,7 +60,7 @@ func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 	})
 }
 
-// A limit that is not below the one that a process has breaks nothing.
+// A limit that is not below the current limit of a process breaks nothing.
 func TestDescriptorLimitMustLowerCurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

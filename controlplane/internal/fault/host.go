@@ -41,23 +41,21 @@ type Host interface {
 	// Signal sends a signal to a component's process. After SIGSTOP the host's
 	// own watch over the component must neither hang nor give it up.
 	Signal(name string, signal os.Signal) error
-	// Kill ends a component by SIGKILL and returns when it is gone; Stop ends it in
-	// order and returns when it is gone. Both are expected exits: the plane lives
-	// on and does not start it by itself. For one that does not run that is no error,
-	// and if the plane was about to start it again, it does not.
+	// Kill ends a component by SIGKILL and returns when it is gone; Stop ends it in order and returns when it is gone. Both are
+	// expected exits: the plane keeps running and does not start it by itself. A component that does not run is not an error;
+	// if the plane was about to start it again, it does not.
 	Kill(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) error
-	// Start starts a component that was killed or stopped, with the same ports
-	// and data and with the flags laid over its own, for this life of it only. It
-	// returns when the process has started; that it is ready AwaitReady tells.
-	// A component that runs already is left alone: that is no error.
+	// Start starts a component that was killed or stopped, with the same ports and data. flags replace its own flags until this
+	// process ends. Start returns when the process has started; AwaitReady waits until it is ready. Start does nothing if the
+	// component already runs, which is not an error.
 	Start(ctx context.Context, name string, flags control.Flags) error
-	// AwaitReady returns when the component serves, an API server behind a load balancer when that
-	// gives it connections; or with the reason why not when the context ends or the process does.
+	// AwaitReady returns when the component serves; for an API server behind a load balancer, when the balancer gives it
+	// connections. It returns the reason if the context or the process ends first.
 	AwaitReady(ctx context.Context, name string) error
 
-	// ReleaseAvailable returns an error if there is no program of a release; LinkRelease makes it the plane's. Move has a component
-	// started as of that release from its next start on; Config tells so.
+	// ReleaseAvailable returns an error if there is no program of a release; LinkRelease links the program into the plane. Move
+	// changes the release with which a component starts next time; Config reflects it.
 	ReleaseAvailable(ctx context.Context, r control.Release) error
 	LinkRelease(ctx context.Context, r control.Release) error
 	Move(name string, to control.Release) error
@@ -67,16 +65,16 @@ type Host interface {
 	// plane is unchanged.
 	Rehearse(ctx context.Context) error
 
-	// SetLimit sets a soft limit of a component's process, at once, and gives the
-	// one that it had. SetLimit of this package does it to a process.
+	// SetLimit sets a soft limit of a component's process, effective immediately, and returns the earlier limit. SetLimit of
+	// this package does the same for a process.
 	SetLimit(name string, of Rlimit, soft uint64) (was uint64, err error)
-	// Fsync is the way to the agent in an etcd member's process as it runs now.
+	// Fsync returns the agent in the current process of an etcd member.
 	Fsync(name string) (Fsync, error)
 	// SetBehaviour changes how a service answers.
 	SetBehaviour(ctx context.Context, name string, b service.Behaviour) error
 	// RotateKey gives the services of a kind a new key.
 	RotateKey(ctx context.Context, kind string) error
-	// Links are those that can be delayed and cut; none without networkFaults.
+	// Links returns the links that can be delayed and cut; empty without networkFaults.
 	Links() []Link
 	// Neighbour starts writers that each write size bytes and fsync, over and
 	// over (zero: package disk's defaults): on the file system of etcd's data if etcd is stacked, on
@@ -101,15 +99,14 @@ type Fsync interface {
 // over as many connections as it has. Each call is in force for open and new
 // connections alike when it returns.
 type Link interface {
-	// From is the component that connects, To the one that it connects to.
+	// From is the component that opens the connection, To the component that accepts it.
 	From() string
 	To() string
-	// Delay makes data wait in each direction: delay, to which up to jitter is
-	// added or from which it is taken, drawn from the seed.
+	// Delay makes data wait in each direction: for delay, plus or minus up to jitter, drawn from the seed.
 	Delay(delay, jitter time.Duration, seed int64)
 	// Cut lets nothing through, in either direction: connections hang.
 	Cut()
-	// Restore takes Delay and Cut back.
+	// Restore undoes Delay and Cut.
 	Restore()
 }
 

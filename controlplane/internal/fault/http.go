@@ -16,18 +16,17 @@ const eventsWithin = 30 * time.Second
 
 const maxFaultBytes = 1 << 16
 
-// Handle adds to a control socket what control.Client asks for:
+// Handle adds the paths that control.Client uses to a control socket:
 //
 //	POST   /v1/faults        begins a fault, answers when it is in force
-//	POST   /v1/faults/check  tells whether it would
+//	POST   /v1/faults/check  reports whether it would begin
 //	GET    /v1/faults        lists them
 //	DELETE /v1/faults        ends all, answers when they are undone
 //	DELETE /v1/faults/{id}   ends one
 //	GET    /v1/events        with after=N: events with numbers over N
 //
-// A refusal is a control.FaultRefusal: 400 for a fault that this plane can never
-// have, 404 for an unknown ID, 410 for events of a plane that has ended, 409 for one that clashes with another, 503 for
-// what failed.
+// A refusal is a control.FaultRefusal: 400 for a fault that this plane can never have, 404 for an unknown ID, 409 for a
+// fault that clashes with another, 410 for events of a plane that has ended, 503 for other failures.
 func Handle(mux *http.ServeMux, m *Manager, events *Events) {
 	asked := func(do func(context.Context, control.Fault) (any, error)) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

@@ -105,7 +105,8 @@ func TestClientReturnsNewEvents(t *testing.T) {
 	}
 }
 
-// Who follows the events tells the plane's end from a supervisor that is gone.
+// A client that follows the events can tell the plane's end from a lost
+// supervisor.
 func TestClientReturnsEndOfEvents(t *testing.T) {
 	m, _ := fixture(t)
 	client := dial(t, m)

@@ -32,11 +32,11 @@ type active struct {
 
 // effect records a fault's changes to the plane.
 type effect struct {
-	// undo takes back what was done, also if that was not all. After an error it
-	// is called again. Nil: nothing was done.
+	// undo undoes the effects, also partial ones. After an error it is called again. Nil: nothing to
+	// undo.
 	undo func(context.Context) error
-	// renew does it again to a component's new process; nil for faults that are not
-	// lost with a process.
+	// renew applies the fault to a component's new process; nil for faults that are not lost with a
+	// process.
 	renew func(ctx context.Context, name string) error
 	// over is closed when a fault without length has run its course; nil for others.
 	over <-chan struct{}
@@ -74,8 +74,8 @@ func (m *Manager) keep(a *active, ends time.Time) {
 	}
 }
 
-// Renew does again what faults in force did to a component's process, in the one that has taken its
-// place.
+// Renew applies the faults in force on a component again, to the process that has replaced the old
+// one.
 func (m *Manager) Renew(ctx context.Context, name string) {
 	m.mu.Lock()
 	var lost []*active
@@ -143,8 +143,8 @@ func (m *Manager) undo(a *active) error {
 	return nil
 }
 
-// rollback takes back what a fault did that could not begin. What cannot be taken
-// back stays in the list, so that it can be cleared.
+// rollback undoes the effects of a fault that could not begin. If that fails, the fault stays in
+// the list, so that it can be cleared.
 func (m *Manager) rollback(a *active, cause error) (control.FaultStatus, error) {
 	if a.effect.undo == nil {
 		close(a.gone)

@@ -6,12 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetLimit sets a process's soft limit, at once, and gives the one that it had. The hard limit
-// stays, so that the soft one can be put back.
+// SetLimit sets a process's soft limit, effective immediately, and returns the earlier one. The hard
+// limit stays, so that the soft one can be put back.
 //
-// Descriptors that are open beyond a limit stay open; what would make one more fails with EMFILE:
-// accept, so that connections wait in the listener's queue and then time out, and open. A write that
-// would make a file larger than a limit fails with EFBIG, as one on a full disk with ENOSPC.
+// Descriptors that are open beyond a limit stay open; a call that would open one more fails with
+// EMFILE: accept, so that connections wait in the listener's queue and then time out, and open. A
+// write that would make a file larger than a limit fails with EFBIG; on a full disk it would fail
+// with ENOSPC.
 func SetLimit(pid int, of Rlimit, soft uint64) (was uint64, err error) {
 	resource := map[Rlimit]int{OpenFiles: unix.RLIMIT_NOFILE, FileSize: unix.RLIMIT_FSIZE}[of]
 	var now unix.Rlimit

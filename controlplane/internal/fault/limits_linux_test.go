@@ -44,7 +44,7 @@ func TestDescriptorLimitIsSetAndRestored(t *testing.T) {
 	}
 }
 
-// A process that may write no file goes on, and writes again afterwards.
+// A process that may write no file keeps running, and writes again afterwards.
 func TestFullDiskIsFilledAndFreed(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -98,7 +98,7 @@ func TestFullDiskIsFilledAndFreed(t *testing.T) {
 func TestWriterOfAFullDisk(t *testing.T) {
 	name := os.Getenv("STORMGLASS_WRITER")
 	if name == "" {
-		return // a test of its own only in a process that the test above starts
+		return // runs only in a process that the test above starts
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)

@@ -30,7 +30,7 @@ type Manager struct {
 	leave context.CancelFunc
 
 	mu       sync.Mutex
-	faults   []*active // in the order in which they were asked for
+	faults   []*active // in the order of their requests
 	lastID   int64
 	excluded string         // why no fault may begin for now, or ""
 	running  sync.WaitGroup // faults that are being begun or kept
@@ -39,7 +39,7 @@ type Manager struct {
 // ErrNotFound is the error of an ID that no fault has.
 var ErrNotFound = errors.New("there is no such fault")
 
-// errClosed refuses what comes after Close.
+// errClosed refuses calls after Close.
 var errClosed = errors.New("the plane is stopping")
 
 // errCleared ends the beginning of a fault that is cleared meanwhile.
@@ -68,10 +68,10 @@ func (m *Manager) Check(ctx context.Context, f control.Fault) error {
 	return err
 }
 
-// Begin begins a fault and returns when it is in force; it ends by itself when its
-// length is over. A fault on a leader waits for an election under way. When ctx ends before it is in force, or something fails, what was
-// done is undone and there is no fault. Errors: *control.InvalidFault for one
-// that this plane can never have, *BusyError for one that clashes with another.
+// Begin begins a fault and returns when it is in force; the fault ends by itself when its length is over. A fault on a
+// leader waits for an election in progress. If ctx ends first, or a step fails, Begin undoes its effects and there is no
+// fault. Errors: *control.InvalidFault for a fault that this plane can never have, *BusyError for a fault that clashes with
+// another.
 func (m *Manager) Begin(ctx context.Context, f control.Fault) (control.FaultStatus, error) {
 	asked := time.Now()
 	if err := m.checkPossible(ctx, f); err != nil {
@@ -145,8 +145,8 @@ func (m *Manager) List() []control.FaultStatus {
 	return list
 }
 
-// Clear ends one fault and returns when it is undone, with the error of that or
-// of ctx. A fault that has ended is no error; an unknown ID is ErrNotFound.
+// Clear ends one fault and returns when it is undone, with the error of the undoing or of ctx. A fault that has already
+// ended is not an error; an unknown ID is ErrNotFound.
 func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, error) {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.faults, func(a *active) bool { return a.status.ID == id })
@@ -162,8 +162,8 @@ func (m *Manager) Clear(ctx context.Context, id string) (control.FaultStatus, er
 	return a.status, err
 }
 
-// ClearAll ends all faults and returns when all are undone, with those that it
-// ended. Those whose undoing needs a plane that serves come last.
+// ClearAll ends all faults and returns the faults that it ended when all are undone. Faults that can only be undone on a
+// serving plane come last.
 func (m *Manager) ClearAll(ctx context.Context) ([]control.FaultStatus, error) {
 	return m.endAll(ctx, errCleared)
 }
@@ -193,8 +193,8 @@ func (m *Manager) endAll(ctx context.Context, cause error) ([]control.FaultStatu
 	return list, err
 }
 
-// Exclude refuses all faults until release is called, for something that goes together with none:
-// why is the refusal's reason.
+// Exclude refuses all faults until release is called, for operations that no fault may disturb. The refusal gives why as its
+// reason.
 func (m *Manager) Exclude(why string) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -180,7 +180,7 @@ func TestShutdownCancelsBegin(t *testing.T) {
 	})
 }
 
-// A component that ended by itself comes back as broken as it was.
+// A fault in force applies again to a component that ended by itself and was restarted.
 func TestFaultIsRenewedInNewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

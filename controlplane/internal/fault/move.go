@@ -75,7 +75,7 @@ func ofKind(names []string, kind string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return control.ComponentKind(name) != kind })
 }
 
-// notMoved says which components stay as they are; nil: none.
+// notMoved returns an error that names the components that were not moved, or nil without any.
 func notMoved(names []string, to control.Release) error {
 	if len(names) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func (m *Manager) beforeEtcd(moved []string, name, kind string, to control.Relea
 	return nil
 }
 
-// etcdDowngrade tells etcd's cluster to be ready for members of a version ("ENABLE"), or no longer ("CANCEL").
+// etcdDowngrade prepares etcd's cluster for members of an older version ("ENABLE"), or cancels that ("CANCEL").
 func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor string) error {
 	err := m.host.Etcd(ctx, member, "/v3/maintenance/downgrade", map[string]string{"action": action, "version": minor}, &struct{}{})
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *Manager) etcdDowngrade(ctx context.Context, member, action, minor strin
 	return nil
 }
 
-// etcdForm is a member's own version, and what its data is written for.
+// etcdForm holds a member's own version, and the version of its data's form.
 type etcdForm struct {
 	Version        string `json:"version"`
 	StorageVersion string `json:"storageVersion"`
@@ -181,8 +181,8 @@ func (m *Manager) etcdForms(ctx context.Context) (all map[string]etcdForm, err e
 	return all, nil
 }
 
-// etcdIsOlder reports whether the cluster is that of an older version already: its data has that form, and a member is of it, or it was told so. Such
-// a cluster refuses to be told again.
+// etcdIsOlder reports whether the cluster already has an older version: the data of all members has the older form, and a
+// member has the older version or has orders to downgrade to it. Such a cluster refuses a second request to downgrade.
 func (m *Manager) etcdIsOlder(ctx context.Context, minor string) (bool, error) {
 	forms, err := m.etcdForms(ctx)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestDowngradeOfEtcdGoesOn(t *testing.T) {
 	})
 }
 
-// The old program of an only member may not read what the new one wrote: it keeps the new one.
+// The old program of an only member may not be able to read the new program's data: it keeps the new one.
 func TestUpgradeThatCannotGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -97,7 +97,7 @@ func TestUpgradeThatCannotGoBack(t *testing.T) {
 	})
 }
 
-// Two moves at once would each be right for the versions that the other changes.
+// Two moves at the same time would each be valid only for the versions that the other changes.
 func TestOneMoveAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -175,7 +175,7 @@ func TestMoveRefused(t *testing.T) {
 	})
 }
 
-// A move lists and touches only what has another program in the other release: etcd of 1.36 is that of 1.35.
+// A move lists and touches only components whose program differs between the releases: 1.36 and 1.35 have the same etcd.
 func TestMoveListsWhatMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

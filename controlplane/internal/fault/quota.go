@@ -13,11 +13,11 @@ import (
 // noSpace is the alarm that etcd raises when a write finds the quota used up.
 const noSpace = "NOSPACE"
 
-// lowerQuota restarts the etcd members with a small backend quota, one after
-// another, so that a quorum holds; the leader comes last, so that it moves once.
+// lowerQuota restarts the etcd members with a small backend quota, one after another,
+// so that a quorum holds; the leader comes last, so that it moves once.
 //
-// They are killed: a member that ends in order waits 7 seconds for the watches of
-// API servers, which do not end. What it has acknowledged is in its log.
+// It kills them: a member that ends in order waits 7 seconds for the watches of API
+// servers, which do not end. Acknowledged writes are in the member's log.
 func (m *Manager) lowerQuota(ctx context.Context, _ string, f control.Fault, t target) (effect, error) {
 	leader, err := m.host.Leader(ctx, control.KindEtcd)
 	if err != nil {

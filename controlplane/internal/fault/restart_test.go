@@ -48,7 +48,7 @@ func TestRolloutRestartsInTurn(t *testing.T) {
 	})
 }
 
-// A rollout that cannot go on is reported as lost: it has not restarted all.
+// A rollout that cannot continue is reported as lost: it has not restarted all.
 func TestInterruptedRolloutIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -70,8 +70,8 @@ func TestInterruptedRolloutIsLost(t *testing.T) {
 	})
 }
 
-// A component whose end or start failed is started all the same, and the fault is
-// reported as lost.
+// A component whose end or start failed is started anyway, and the fault is reported as
+// lost.
 func TestFailedRestartStartsComponentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A service answers as before when its fault ends, also one that has started again.
+// When its fault ends, a service answers as before, even if it was restarted.
 func TestServiceBehavesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

@@ -23,13 +23,13 @@ import (
 // webhookNames begins the name of each registration; the fault's ID and the resource follow.
 const webhookNames = "stormglass-fault-"
 
-// clearEvery is how often the removal of a registration is tried while the API server does not
-// serve.
+// clearEvery is the interval at which the removal of a registration is tried while the API
+// server does not serve.
 const clearEvery = 100 * time.Millisecond
 
-// A registration whose answer was lost may come about late: an etcd member
-// that is paused with it passes it on when it goes on. For lateWithin after such
-// a failure it is looked for, each lateEvery, and removed.
+// A registration whose answer was lost may still take effect later: a paused etcd member may
+// hold the request and pass it on when it continues. For lateWithin after such a failure Manager
+// looks for it, every lateEvery, and removes it.
 const (
 	lateWithin = 10 * time.Minute
 	lateEvery  = 2 * time.Second
@@ -51,8 +51,8 @@ type registered interface {
 	Lost() bool
 }
 
-// webhookName names a registration. It is a label's value too, which has 63
-// characters at most; some resources are longer than what is left of that.
+// webhookName names a registration. The name is also a label's value, which is limited to 63
+// characters. It is cut there, because some resources have longer names.
 func webhookName(id, resource string) string {
 	const most = 63
 	name := webhookNames + id + "-" + strings.ReplaceAll(resource, ".", "-")
@@ -126,8 +126,8 @@ func (a admin) remove(ctx context.Context, name string) (bool, error) {
 	return webhook.Unregister(ctx, a.client, name)
 }
 
-// Sweep removes the registrations of webhooks that a supervisor left in the plane's data when it
-// was killed: they have no server, so the requests they match would fail for good.
+// Sweep removes the registrations of webhooks that a killed supervisor left in the plane's data:
+// without their server, all requests that they match would fail.
 func Sweep(ctx context.Context, kubeconfig string) ([]string, error) {
 	a, err := newAdmin(kubeconfig)
 	if err != nil {
@@ -202,8 +202,8 @@ func (a admin) serves(ctx context.Context, resource string) (bool, error) {
 	return false, nil
 }
 
-// discover reads what the API server says of itself at a path; found is false if
-// it has nothing there.
+// discover reads a path of the API server's discovery; found is false if the path does not
+// exist.
 func (a admin) discover(ctx context.Context, path string, into any) (found bool, err error) {
 	data, err := a.client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if apierrors.IsNotFound(err) {

@@ -101,7 +101,7 @@ func TestWebhookIsRemovedOnceAPIServerReturns(t *testing.T) {
 	})
 }
 
-// A registration that was given up may come about all the same.
+// A registration that was given up may still take effect.
 func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)
@@ -118,7 +118,7 @@ func TestWebhookRegisteredLateIsRemoved(t *testing.T) {
 	})
 }
 
-// So may one that was not answered, and made again.
+// An unanswered registration that was made again may also take effect later.
 func TestLostRegistrationIsRemovedAfterTheFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, h := fixture(t)

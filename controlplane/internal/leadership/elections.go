@@ -47,7 +47,7 @@ func (all Elections) Report(ctx context.Context, report func(control.Event)) {
 	}, pollInterval)
 }
 
-// What components write when they are elected.
+// The messages that components log when they are elected.
 const (
 	etcdElected  = "became leader at term " // go.etcd.io/raft, raft.go
 	leaseElected = "Successfully acquired lease"
@@ -76,9 +76,9 @@ func find(kind, line string) (event control.Event, found bool) {
 	return event, false
 }
 
-// LineTime returns the time that a component wrote at the beginning of a line of its log;
-// zero if there is none. klog's, "I1121 14:33:22.123456", is in the local zone and without
-// a year: it is taken to lie within half a year of now.
+// LineTime returns the time that a component wrote at the beginning of a line of its log; zero if the line has no time.
+// klog's time, "I1121 14:33:22.123456", is in the local zone and without a year: it is assumed to lie within half a year of
+// now.
 func LineTime(line string, now time.Time) time.Time {
 	if strings.HasPrefix(line, "{") {
 		return entryTime(line)
@@ -141,7 +141,7 @@ func (l *Log) Next() []control.Event {
 	return events
 }
 
-// tailBytes bounds what is read of a log at once, maxLine what is kept of a line.
+// tailBytes bounds how much of a log is read at a time, maxLine how much of a line is kept.
 const (
 	tailBytes = 256 << 10
 	maxLine   = 64 << 10

@@ -27,7 +27,8 @@ type Roles struct {
 	names map[string]string
 }
 
-// NewRoles returns the Roles of a plane with so many etcd members, those that do not run included.
+// NewRoles returns the Roles of a plane. etcdMembers counts all members, also those that do not
+// run.
 func NewRoles(client *adminclient.Client, etcdMembers int) *Roles {
 	return &Roles{client: client, etcdMembers: etcdMembers, names: map[string]string{}}
 }
@@ -116,7 +117,7 @@ func (r *Roles) leaseHolder(ctx context.Context, kind string, running []topology
 		}
 		if leads {
 			holders = append(holders, proc.Name)
-			cancel() // there is only one: the others' answers are not needed
+			cancel() // there is only one leader: the other answers are not needed
 		}
 	})
 	switch {
@@ -223,5 +224,5 @@ func (v *Votes) Add(leader string, term int64) (settled bool) {
 	return v.said[said] > v.Members/2
 }
 
-// Leader is that of the newest term in any answer, or "".
+// Leader returns the leader with the newest term in any answer, or "".
 func (v *Votes) Leader() string { return v.leader }

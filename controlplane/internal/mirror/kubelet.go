@@ -21,8 +21,8 @@ import (
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
 
-// serve gives each node a port of its own at the address of all components.
-// Its certificate is of the authority that signs other kubelets'.
+// serve gives each node its own port at the address of all components. The
+// authority that signs other kubelets' certificates also signs this one.
 func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	leaf := pki.Leaf{
 		CommonName: all[0].user(), Organizations: []string{"system:nodes"}, Server: true, IPs: []net.IP{net.ParseIP(topology.Host)},

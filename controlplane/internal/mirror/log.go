@@ -18,12 +18,12 @@ import (
 // pollEvery is the time between two looks at a log that is followed.
 const pollEvery = 100 * time.Millisecond
 
-// stampForm is that of kubelets: RFC 3339 with all nine digits.
+// stampForm is the kubelet's form of time stamps: RFC 3339 with all nine digits.
 const stampForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// copyLog copies what a process has written to the log of its component, up to the
-// output of the next process, if there is one. With o.Follow it goes on, across
-// restarts, until ctx ends. A line without a time has that of the line before.
+// copyLog copies the output of a process from the log of its component, up to the
+// output of the next process, if there is one. With o.Follow it continues, across
+// restarts, until ctx ends. A line without a time has the time of the line before.
 func copyLog(ctx context.Context, path string, child, next *process.Child, o *corev1.PodLogOptions, w io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func copyLog(ctx context.Context, path string, child, next *process.Child, o *co
 	return nil
 }
 
-// lines are those of r with their ends, which the last may lack.
+// lines yields the lines of r with their line ends, which the last line may lack.
 func lines(r io.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for from := bufio.NewReader(r); ; {

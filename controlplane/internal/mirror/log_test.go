@@ -64,7 +64,7 @@ func TestLogOptions(t *testing.T) {
 	}
 }
 
-// TestLogIsFollowed reads whole lines as they are written, until the reader leaves.
+// TestLogIsFollowed reads whole lines when they are written, until the reader leaves.
 func TestLogIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	f, err := os.Create(path)

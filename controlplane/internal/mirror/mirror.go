@@ -33,7 +33,7 @@ type Config struct {
 	MetricsServerVersion string
 	// Components describes all components now.
 	Components func() []supervisor.Snapshot
-	// Events waits for events of the plane after one, and returns none when it has ended.
+	// Events waits for events of the plane after the given one, and returns an empty list when the plane has ended.
 	Events func(ctx context.Context, after int64) ([]control.Event, error)
 }
 
@@ -76,8 +76,7 @@ func Start(cfg Config) (*Nodes, error) {
 	return nodes, nil
 }
 
-// Stop returns when no request is under way. The Nodes and pods stay, as those of a
-// machine that is switched off.
+// Stop returns when no request is in progress. The Nodes and pods stay, as if the machine were switched off.
 func (n *Nodes) Stop() {
 	n.stop()
 	if n.api != nil {
@@ -103,7 +102,7 @@ func follow(ctx context.Context, cfg Config, nodes []*node) {
 	}
 }
 
-// components are those of one node, by the number of the replica.
+// components returns the components of one node, by the number of the replica.
 func (cfg *Config) components(node int) []supervisor.Snapshot {
 	return slices.DeleteFunc(cfg.Components(), func(c supervisor.Snapshot) bool { return index(c.Name) != node })
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// The periods of a kubelet, and that of the list.
+// The periods of a kubelet, and the period of the list.
 const (
 	renewEvery  = 10 * time.Second
 	reportEvery = 5 * time.Minute
@@ -63,7 +63,7 @@ type node struct {
 	port    uint16 // of the kubelet API
 
 	registered *corev1.Node          // nil before it is, and after a failed request
-	lease      *coordinationv1.Lease // as it was last renewed
+	lease      *coordinationv1.Lease // as of its last renewal
 	pods       map[string]*corev1.Pod
 	// renewed, reported and listed are when that was last done.
 	renewed, reported, listed time.Time
@@ -132,7 +132,7 @@ func (n *node) sync(ctx context.Context) error {
 	return n.syncPods(ctx, now)
 }
 
-// register creates the Node, or takes over that of an earlier start.
+// register creates the Node, or takes over the Node of an earlier start.
 func (n *node) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -235,7 +235,7 @@ func (n *node) status() corev1.NodeStatus {
 	}
 }
 
-// version is that of the oldest API server, which a kubelet must not be newer than.
+// version returns the version of the oldest API server, because a kubelet must not be newer.
 func (n *node) version() string {
 	oldest := control.Newest()
 	for _, c := range n.cfg.Components() {

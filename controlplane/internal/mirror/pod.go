@@ -32,7 +32,7 @@ const (
 	configSource = "kubernetes.io/config.source"
 )
 
-// requests are kubeadm's, and those of metrics-server's manifest.
+// requests are the requests of kubeadm's manifests and of metrics-server's manifest.
 var requests = map[string]corev1.ResourceList{
 	control.KindEtcd:              {corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("100Mi")},
 	control.KindAPIServer:         {corev1.ResourceCPU: resource.MustParse("250m")},
@@ -181,7 +181,7 @@ func podStatus(c supervisor.Snapshot, image string, was corev1.PodStatus, now ti
 	return status
 }
 
-// state is a container's, whose process a child is.
+// state returns the state of the container whose process is child.
 func state(child *process.Child) corev1.ContainerState {
 	if !child.Ended() {
 		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: *seconds(child.Started)}}

@@ -1,4 +1,4 @@
-// Package observer starts `loadgen observe` beside a plane.
+// Package observer starts `loadgen observe` for a plane.
 //
 // It is a separate process for two reasons. Scraping and evaluating rules causes
 // garbage collection, which would delay the requests through the supervisor's
@@ -37,7 +37,7 @@ type Options struct {
 	// Addr to serve at, HOST:PORT; Public allows one that others reach.
 	Addr   string
 	Public bool
-	// Log is the file of its messages, made anew.
+	// Log is the file of its messages. It is truncated at the start.
 	Log string
 }
 
@@ -48,7 +48,7 @@ type Observer struct {
 	done chan struct{}
 }
 
-// Find is the loadgen program: beside executable, then on PATH.
+// Find returns the path of loadgen: in the directory of executable, or on PATH.
 func Find(executable string) (string, error) {
 	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
@@ -110,7 +110,7 @@ func Start(ctx context.Context, o Options) (*Observer, error) {
 	return w, nil
 }
 
-// URL is where the query API is.
+// URL returns the address of the query API.
 func (w *Observer) URL() string { return w.url }
 
 // Done is closed when it has ended.

@@ -146,7 +146,8 @@ func zombie(pid int) bool {
 	return strings.HasPrefix(after, "Z")
 }
 
-// TestFind: loadgen is found beside the program or on PATH; the error tells how to get it.
+// TestFind: loadgen is found in the program's directory or on PATH; the error says how to
+// get it.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", "")

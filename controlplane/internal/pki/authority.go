@@ -154,10 +154,10 @@ func (a *Authority) Issue(leaf Leaf, now time.Time) (cert, key []byte, err error
 	return encodeCert(der), key, err
 }
 
-// Authority is an authority's certificate in PEM.
+// Authority returns an authority's certificate in PEM.
 func (d Dir) Authority(name string) ([]byte, error) { return os.ReadFile(d.Cert(name)) }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate in PEM.
 func (a *Authority) PEM() []byte { return encodeCert(a.cert.Raw) }
 
 func sign(template, parent *x509.Certificate, subject, signer *ecdsa.PrivateKey) ([]byte, error) {

@@ -78,10 +78,9 @@ func (d Dir) Pair(name string) control.KeyPair {
 func (d Dir) ServiceAccountKey() string    { return d.Key("service-account") }
 func (d Dir) ServiceAccountPublic() string { return filepath.Join(string(d), "service-account.pub") }
 
-// Ensure creates missing keys and certificates. Authorities and the service accounts' key are
-// kept for the plane's life; all other certificates are issued anew each time,
-// so that none expires in a plane that is stopped and started for years.
-// serviceIP is the address of the `kubernetes` Service.
+// Ensure creates missing keys and certificates. Authorities and the service accounts' key are kept for the plane's
+// life; all other certificates are issued again each time, so that none expires in a plane that is stopped and started
+// for years. serviceIP is the address of the `kubernetes` Service.
 func (d Dir) Ensure(now time.Time, serviceIP net.IP) error {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return err
@@ -214,7 +213,7 @@ func (d Dir) serviceAccounts() error {
 	return atomicfile.Write(d.ServiceAccountPublic(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// KeepKey reads a private key, or makes it where there is none.
+// KeepKey reads a private key, or creates it if the file is missing.
 func KeepKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {

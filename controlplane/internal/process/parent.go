@@ -15,16 +15,16 @@ import (
 // parent is gone, if the parent asked for that through control.ParentPipeEnv.
 // Call it once, first thing in main.
 //
-// SIGKILL and no clean-up: the parent's death is never orderly, and its children
-// must not race with those of the next parent.
+// SIGKILL and no clean-up: the parent's death is never orderly, and its children must not race
+// with the children of the next parent.
 func DieWithParent() error {
 	number, ok, err := TakeNumber(control.ParentPipeEnv, "not a descriptor")
 	if err != nil || !ok {
 		return err
 	}
 	fd := int(number)
-	// What was inherited stops here: neither the pipe nor the directory's lock
-	// (see Spec.Hold) may pass on to a child of ours.
+	// Do not pass on what was inherited: no child of this process may have the pipe or the
+	// directory's lock (see Spec.Hold).
 	unix.CloseOnExec(fd)
 	if _, err := unix.FcntlInt(holdFD, unix.F_GETFD, 0); err == nil {
 		unix.CloseOnExec(holdFD)
@@ -38,8 +38,8 @@ func DieWithParent() error {
 	return nil
 }
 
-// TakeNumber reads a number that the parent left in the environment, and takes it out. ok is false
-// where there is none; wrong words the error of another text.
+// TakeNumber reads a number that the parent left in the environment, and unsets the variable. ok
+// is false if it is not set; wrong is the end of the error for text that is not a number.
 func TakeNumber(env, wrong string) (n uint64, ok bool, err error) {
 	text, ok := os.LookupEnv(env)
 	if !ok {

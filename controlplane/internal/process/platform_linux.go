@@ -50,7 +50,7 @@ func cgroup() string {
 	return filepath.Join(cgroupRoot, path)
 }
 
-// number reads a file that holds one; "max" is none.
+// number reads a file that holds an integer; ok is false for "max", which means unlimited.
 func number(path string) (n uint64, ok bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func number(path string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// field reads the number after a name at the beginning of a line; zero if there is none.
+// field reads the number after a name at the beginning of a line; zero if the name is missing.
 func field(path, name string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func Reserve(port int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("port %d", port)), nil
 }
 
-// descriptorCeiling is no limit: Linux grants what the hard limit says.
+// descriptorCeiling returns no limit: Linux allows up to the hard limit.
 func descriptorCeiling() uint64 { return math.MaxUint64 }
 
 // endWithParent asks the kernel to kill the child when the thread that started it ends.

@@ -28,8 +28,9 @@ func TotalMemory() uint64     { return 0 }
 // Reserve does nothing: elsewhere two sockets cannot share a port in this way.
 func Reserve(int) (*os.File, error) { return nil, nil }
 
-// descriptorCeiling is how many files a process may open on macOS, whose setrlimit
-// refuses a soft limit above it although the hard one is unlimited.
+// descriptorCeiling returns the number of files that a process may open on macOS,
+// whose setrlimit refuses a soft limit above it although the hard one is
+// unlimited.
 func descriptorCeiling() uint64 {
 	n, err := unix.SysctlUint32("kern.maxfilesperproc")
 	if err != nil {

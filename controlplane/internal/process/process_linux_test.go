@@ -50,7 +50,7 @@ func play(role string) int {
 		select {}
 	case "signal-only": // as a child that hangs before it can watch the pipe
 		select {}
-	case "limited": // says its limit of open files, as it is after the start of main
+	case "limited": // prints its limit of open files, after the start of main
 		if err := process.LimitDescriptors(); err != nil {
 			fmt.Println(err)
 			return 1

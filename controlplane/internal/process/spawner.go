@@ -71,15 +71,16 @@ type Spec struct {
 	// Hold is a file that the child keeps open as long as it lives, or nil: the directory's lock,
 	// which so outlives the supervisor until the last child is gone.
 	Hold *os.File
-	// Agent is the child's end of a way to ask it for things, or nil; AgentEnv tells it the number.
+	// Agent is the child's end of its fsync agent, or nil; AgentEnv tells the child the descriptor
+	// number.
 	Agent    *os.File
 	AgentEnv string
 	// Descriptors is the child's limit of open files; zero: this process's.
 	Descriptors uint64
 }
 
-// Start starts one child in a process group of its own, so that a terminal's
-// Ctrl-C reaches the supervisor alone.
+// Start starts one child in a separate process group, so that a terminal's Ctrl-C reaches only
+// the supervisor.
 func (s *Spawner) Start(spec Spec) (*Child, error) {
 	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -149,7 +150,7 @@ type Child struct {
 	PID     int
 	Started time.Time
 
-	// Offset is where this child's output begins in its log.
+	// Offset is the position in the log at which this child's output begins.
 	Offset int64
 
 	log     string
@@ -201,7 +202,7 @@ func (c *Child) Ended() bool {
 // Exit describes the end of the child. Call it after Done.
 func (c *Child) Exit() Exit { return c.exit }
 
-// Signal sends a signal. A child that has ended already is no error.
+// Signal sends a signal. A child that has already ended is not an error.
 func (c *Child) Signal(sig os.Signal) error {
 	if c.Ended() {
 		return nil

@@ -38,7 +38,8 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 		}
 		return client.Get(ctx, proc, "/api/v1/namespaces/"+metav1.NamespaceDefault) // the server creates it
 	case control.KindMetricsServer:
-		// Its own /readyz waits for the first samples of a node, of which there may be none.
+		// Its own /readyz waits for the first samples of a node, but the plane may have no
+		// node.
 		if err := client.Get(ctx, proc, "/healthz"); err != nil || !begun.IsZero() {
 			return err
 		}
@@ -52,8 +53,9 @@ func Check(ctx context.Context, client *adminclient.Client, proc topology.Proces
 	return client.Get(ctx, proc, "/healthz")
 }
 
-// Await checks a process until it is ready, ended reports a reason to give up, exited
-// is closed or ctx ends. The error is that of ended, or of the last check when ctx ends.
+// Await checks a process until it is ready, ended reports a reason to give up, exited is
+// closed or ctx ends. It returns the error of ended, or the error of the last check if
+// ctx ends.
 func Await(ctx context.Context, check func(context.Context) error, exited <-chan struct{}, ended func() error) error {
 	tick := time.NewTicker(PollInterval)
 	defer tick.Stop()

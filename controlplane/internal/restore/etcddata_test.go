@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/restore"
 )
 
-// fixture are three members that hold "old", with "new" beside them.
+// fixture creates three members that hold "old", with "new" next to them.
 func fixture(t *testing.T) restore.Members {
 	t.Helper()
 	data := t.TempDir()
@@ -73,7 +73,7 @@ func TestSwapUndoRestoresOldData(t *testing.T) {
 }
 
 // A supervisor may be killed at any step, between two members or in the middle of
-// a removal. All members hold the same after the next start, however it was.
+// a removal. In each case all members hold the same data after the next start.
 func TestInterruptedSwapIsRecovered(t *testing.T) {
 	base := func(m restore.Members) string { return filepath.Dir(m[0]) }
 	before := func(dir string) string { return dir + ".before-restore" }

@@ -1,6 +1,6 @@
-// Package restore takes the etcd of a plane back to a snapshot. It owns the data
-// directories while they change: the data of all members is replaced or of none,
-// also when the supervisor is killed on the way.
+// Package restore takes the etcd of a plane back to a snapshot. It owns the data directories
+// while they change: it replaces the data of all members or of no member, even if the supervisor
+// is killed in the middle.
 package restore
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 )
 
-// revisionBump is added to the snapshot's revision, so that clients never see a
-// revision that they know with other content: their watches are told that theirs is
-// compacted, and they list again. A billion is the advice of etcd's documentation for
-// Kubernetes: more than a cluster writes between two snapshots.
+// revisionBump is added to the snapshot's revision, so that clients never see a known revision
+// with different content: the API server answers their watches that the revision is compacted,
+// and they list again. etcd's documentation for Kubernetes recommends a billion: more than a
+// cluster writes between two snapshots.
 const revisionBump = 1_000_000_000
 
 // Restorer takes the etcd of a plane back to a snapshot. Every field must be set.
@@ -46,8 +46,8 @@ type Restorer struct {
 
 // Restore takes etcd back to a snapshot:
 //
-//  1. the snapshot becomes fresh data of a new cluster for each member, beside the
-//     data in use: a bad snapshot is found before anything stops;
+//  1. it writes the snapshot as fresh data of a new cluster for each member, next to
+//     the data in use: a bad snapshot is found before anything stops;
 //  2. everything is stopped, as at the plane's end;
 //  3. the fresh data replaces the data in use, and everything is started as at the
 //     plane's start;
@@ -168,27 +168,27 @@ func FinishInterrupted(layout topology.Layout, cfg control.Config) error {
 	return nil
 }
 
-// What lies beside a member's data while it is changed.
+// Suffixes of the directories next to a member's data while it is changed.
 const (
 	freshSuffix  = ".restored"       // not yet in use
 	beforeSuffix = ".before-restore" // was in use, until the other works
 )
 
-// marker lies beside the members' data from the moment when the change is final until nothing of
-// what was before is left.
+// marker is a file next to the members' data. It exists from the moment when the change is final
+// until the old data is removed.
 const marker = "restore-done"
 
-// Members are the data directories of all members, beside each other.
+// Members are the data directories of all members, in one parent directory.
 type Members []string
 
-// Fresh is where the data belongs that a member is to have instead.
+// Fresh returns the directory for a member's new data.
 func Fresh(dir string) string { return dir + freshSuffix }
 
 func (m Members) marker() string { return filepath.Join(filepath.Dir(m[0]), marker) }
 
 // Swap puts the fresh data in use and keeps what was. No member may run.
 func (m Members) Swap() error {
-	// What an earlier change may have left, in the order of Clean.
+	// Remove what an earlier change left, in the order of Clean.
 	if err := m.Clean(); err != nil {
 		return err
 	}
@@ -255,8 +255,8 @@ func (m Members) PutBack() error {
 	return nil
 }
 
-// Recover ends what a supervisor did not live to end: a change that is final is
-// cleaned up after, another one is undone. It is for the next start.
+// Recover completes the work of a supervisor that was killed: it cleans up after a final change,
+// and undoes any other change. Call it at the next start.
 func (m Members) Recover() error {
 	finish := m.PutBack
 	if _, err := os.Stat(m.marker()); err == nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Behaviour is how a service answers. The zero value answers at once.
+// Behaviour says how a service answers. The zero value answers immediately.
 type Behaviour struct {
 	// Delay of each answer; up to Jitter is added to it, or taken from it, drawn from Seed.
 	Delay  time.Duration `json:"delayNanoseconds,omitempty"`
@@ -22,12 +22,12 @@ type Behaviour struct {
 	Seed   int64         `json:"seed,omitempty"`
 	// Fails answers with an error, after the delay.
 	Fails bool `json:"fails,omitempty"`
-	// Throttle is how many requests a second are answered, as many at once as in a second; others are refused
-	// without delay. Zero: all.
+	// Throttle is the number of requests that are answered per second, with bursts of the same size; others
+	// are refused without delay. Zero: unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
 }
 
-// over lays a fault's behaviour over that of a service without one.
+// over combines a fault's behaviour with the service's own behaviour.
 func (b Behaviour) over(own Behaviour) Behaviour {
 	b.Delay += own.Delay
 	b.Jitter += own.Jitter

@@ -12,17 +12,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths of the cloud's API. What is under each is by its name.
+// The paths of the cloud's API. Below each path, objects are found by name.
 const (
 	InstancesPath     = "/instances"
 	LoadBalancersPath = "/load-balancers"
 	RoutesPath        = "/routes"
 )
 
-// Region is where all of the cloud is.
+// Region is the only region of the cloud.
 const Region = "stormglass"
 
-// LoadBalancer is one of the cloud's. A client says which hosts it leads to.
+// LoadBalancer is a load balancer of the cloud. The client chooses its hosts.
 type LoadBalancer struct {
 	// Hosts are the names of instances.
 	Hosts []string `json:"hosts"`
@@ -37,7 +37,7 @@ type Route struct {
 	CIDR     string `json:"cidr"`
 }
 
-// cloudFlags are those of the cloud alone. A quota of zero is none.
+// cloudFlags are the flags that only the cloud has. A quota of zero means unlimited.
 type cloudFlags struct {
 	state             string
 	balancers, routes int
@@ -115,7 +115,7 @@ func serveCloud(s *server) (func(context.Context) error, error) {
 	}, nil
 }
 
-// operation serves one of the cloud's, whose answer is JSON.
+// operation serves an operation of the cloud. The answer is JSON.
 func (s *server) operation(pattern, name string, answer func(*http.Request) (any, error)) {
 	s.mux.Handle(pattern, identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var out any
@@ -170,7 +170,8 @@ func (c *cloud) change(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// addressesOf are those of load balancers: a range for benchmarks (RFC 2544), in which nothing answers.
+// addressesOf is the range of load balancers' addresses: a range for benchmarks (RFC 2544), in which nothing
+// answers.
 const addressesOf = "198.18.0.0/15"
 
 func (c *cloud) putBalancer(r *http.Request) (any, error) {

@@ -41,7 +41,8 @@ func cloudAt(t *testing.T, f cloudFlags) (s *server, call func(method, path stri
 	}
 }
 
-// What a cloud has is there after it was killed, also in the middle of a line, and what is gone stays gone.
+// A cloud keeps its objects when it is killed, even in the middle of a line, and deleted objects stay
+// deleted.
 func TestCloudKeepsItsState(t *testing.T) {
 	f := cloudFlags{state: filepath.Join(t.TempDir(), "cloud.jsonl")}
 	_, call := cloudAt(t, f)
@@ -83,7 +84,7 @@ func TestCloudKeepsItsState(t *testing.T) {
 	}
 }
 
-// Load balancers get addresses of their own, after their time; a quota counts those that are there.
+// Load balancers get their own addresses, after their time; a quota counts the existing ones.
 func TestLoadBalancersOfACloud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, call := cloudAt(t, cloudFlags{state: filepath.Join(t.TempDir(), "cloud"), balancers: 2, balancerTime: 10 * time.Second})

@@ -11,7 +11,8 @@ import (
 	"sync"
 )
 
-// stateFile has each change of what a cloud has in a line of its own, so that a cloud that was killed knows it again.
+// stateFile records each change of the cloud's objects on a separate line, so that a killed cloud restores them when
+// it restarts.
 type stateFile struct {
 	mu   sync.Mutex // guards what follows, and all that is kept
 	file *os.File
@@ -68,7 +69,7 @@ func (f *stateFile) close() error {
 	return f.file.Close()
 }
 
-// kept is what a cloud has of a kind, by name.
+// kept holds the cloud's objects of one kind, by name.
 type kept[T any] struct {
 	file *stateFile
 	kind string
@@ -106,8 +107,8 @@ func (k *kept[T]) list() map[string]T {
 	return maps.Clone(k.all)
 }
 
-// put gives name the value that make makes of its old one, or refuses one that is over a quota of so many; zero: there
-// is no quota.
+// put sets the value of name to the result of make for the old value. It refuses a new name if quota objects exist
+// already; zero means no quota.
 func (k *kept[T]) put(name string, quota int, what string, make func(old T) T) error {
 	k.file.mu.Lock()
 	defer k.file.mu.Unlock()

@@ -18,17 +18,17 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 )
 
-// The paths of the issuer beside OpenID Connect Discovery's: its keys, and where an administrator
-// gets a token of the load's.
+// The paths of the issuer in addition to OpenID Connect Discovery: its keys, and where an
+// administrator gets a token for the load.
 const (
 	keySetPath = "/keys"
 	TokenPath  = "/token"
 )
 
-// Audience is that of the load's tokens.
+// Audience is the audience of the load's tokens.
 const Audience = "stormglass"
 
-// TokenLife is how long a token of the load's is valid: longer than any run.
+// TokenLife is the time for which a token of the load is valid: longer than any run.
 const TokenLife = 365 * 24 * time.Hour
 
 // serveIssuer serves discovery, the newest key, and tokens.

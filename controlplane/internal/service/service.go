@@ -1,8 +1,7 @@
-// Package service holds the programs that components ask while they work: a KMS plugin, an OIDC
-// issuer, webhooks for tokens, authorization, audit events and conversion, an extender of the scheduler, and
-// the API of the simulated cloud that cloud-controller-manager asks. Each is a process of its
-// own with the keys of its plane, and each can be made slow, made to fail or to throttle
-// (Behaviour) while it serves.
+// Package service holds the programs that components call while they work: a KMS plugin, an OIDC issuer,
+// webhooks for tokens, authorization, audit events and conversion, an extender of the scheduler, and the API
+// of the simulated cloud that cloud-controller-manager calls. Each is a separate process with the keys of
+// its plane. A Behaviour can make it slow, make it fail or make it throttle while it serves.
 package service
 
 import (
@@ -32,8 +31,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// The paths that every service has beside its own: whether it serves, its metrics,
-// and where an administrator changes its Behaviour.
+// The paths that every service has in addition to its own: its health, its metrics, and the path where an
+// administrator changes its Behaviour.
 const (
 	HealthPath    = "/healthz"
 	metricsPath   = "/metrics"
@@ -42,8 +41,8 @@ const (
 
 const host = "127.0.0.1"
 
-// program makes a service: the paths that it serves, and what runs beside its listener,
-// which may be nil.
+// program registers the paths of a service. It returns a function to run in parallel with the listener, or
+// nil.
 type program func(*server) (besides func(context.Context) error, err error)
 
 func programs() map[string]program {
@@ -94,8 +93,8 @@ func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
 	return set.Parse(args)
 }
 
-// Main runs the service of a kind until it is told to end, and returns its exit code. ok is
-// false if there is none of that kind.
+// Main runs the service of the given kind until SIGTERM or SIGINT and returns its exit code. ok is false if
+// the kind is unknown.
 func Main(kind string, args []string, stderr io.Writer) (code int, ok bool) {
 	program, ok := programs()[kind]
 	if !ok {
@@ -170,7 +169,7 @@ func (f flags) tls() (*tls.Config, error) {
 	}, nil
 }
 
-// server is what all services share.
+// server holds the parts that all services share.
 type server struct {
 	flags   flags
 	mux     *http.ServeMux

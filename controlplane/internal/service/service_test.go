@@ -56,7 +56,8 @@ func serverIn(t *testing.T) (*server, pki.Dir) {
 	return newServer("test", flags{keyCount: keys.KeyCount("test"), signingKeys: string(keys)}), keys
 }
 
-// What was encrypted by the key before a rotation is decrypted after it, by another process too.
+// Data that was encrypted with the key before a rotation can be decrypted after it, also by another
+// process.
 func TestPluginRotates(t *testing.T) {
 	s, keys := serverIn(t)
 	secret, err := keys.EncryptionKey()
@@ -150,7 +151,7 @@ func TestTokenWebhook(t *testing.T) {
 	}
 }
 
-// Nobody without a certificate of the plane is answered, and only administrators change a behaviour.
+// Clients need a certificate of the plane, and only administrators change a behaviour.
 func TestClients(t *testing.T) {
 	s, _ := serverIn(t)
 	if _, err := serveAudit(s); err != nil {
@@ -189,7 +190,8 @@ func verified(method, path, body string) *http.Request {
 	return r
 }
 
-// Custom resources get the version that is asked for and keep all else; what is none is refused with its reason.
+// Custom resources get the requested version and keep all other fields; other requests are refused with a
+// reason.
 func TestConversionWebhook(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{

@@ -62,8 +62,8 @@ func review[T any](s *server, answer func(*T) any) {
 	answerJSON(s, ReviewPath, "review", answer)
 }
 
-// serveConversion gives custom resources the version that is wanted, and leaves the rest of them as it is. API servers
-// ask it without a certificate.
+// serveConversion gives custom resources the requested version, and leaves the rest of them unchanged. API servers
+// call it without a certificate.
 func serveConversion(s *server) (func(context.Context) error, error) {
 	const operation = "convert"
 	s.mux.Handle("POST "+control.ConversionPath, s.open(operation, asJSON(func(r *conversion.ConversionReview) any {

@@ -106,8 +106,8 @@ func stopOrder() [][]string {
 	return order
 }
 
-// stopGrace is how long a kind may take to stop before it is killed: API servers finish
-// requests that are under way, etcd closes its backend. Together the steps bound a stop at
+// stopGrace returns the time that a kind may take to stop before it is killed: API servers
+// finish requests in progress, etcd closes its backend. Together the steps bound a stop at
 // 30 s; it usually takes seconds.
 func stopGrace(kind string) time.Duration {
 	switch kind {
@@ -140,8 +140,8 @@ func (s *Supervisor) StopAll(now <-chan struct{}) {
 // caller holds each component's change.
 //
 // Components of one step are stopped together, but etcd members one after another: a
-// leader hands over to another member before it ends, and would wait seven seconds
-// for one that is ending too.
+// leader hands over to another member before it ends, and would wait seven seconds for a
+// member that is also ending.
 func (s *Supervisor) stopInOrder(components []*component, now <-chan struct{}) {
 	for _, kinds := range stopOrder() {
 		deadline := time.Now().Add(stopGrace(kinds[0]))

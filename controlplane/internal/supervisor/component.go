@@ -35,8 +35,8 @@ type component struct {
 type instance struct {
 	child    *process.Child
 	flags    []string      // with which it was started
-	overlay  control.Flags // those of them that replace the component's own
-	agent    *fsync.Agent  // of an etcd member; nil where there is none
+	overlay  control.Flags // the flags among them that replace the component's own
+	agent    *fsync.Agent  // of an etcd member; otherwise nil
 	oomKills uint64        // process.OOMKills at its start
 	serves   chan struct{} // closed when it is ready
 	// What follows is guarded by Supervisor.mu.
@@ -108,7 +108,7 @@ func (s *Supervisor) Components() (all []control.Component) {
 // Snapshot describes a component's process, and the one before it, at one moment.
 type Snapshot struct {
 	Name, Kind string
-	// Release is that of its program.
+	// Release is the release of its program.
 	Release control.Release
 	// Args are the flags with which it was started, Log is the file of its output.
 	Args     []string
@@ -188,13 +188,12 @@ func (s *Supervisor) spawn(c *component, overlay control.Flags) (*instance, erro
 	return i, nil
 }
 
-// StartTool starts a program of the plane's bin directory that is no component, with
-// additions to its environment.
+// StartTool starts a program of the plane's bin directory that is not a component, with additions to its environment.
 func (s *Supervisor) StartTool(env []string, name string, args ...string) (*process.Child, error) {
 	return s.spawner.Start(s.spec(name, name, env, args))
 }
 
-// RunTool runs one of etcd's tools to its end. The error is the tool's own.
+// RunTool runs one of etcd's tools to its end and returns the tool's own error.
 func (s *Supervisor) RunTool(ctx context.Context, env []string, name string, args ...string) error {
 	child, err := s.StartTool(env, name, args...)
 	if err != nil {
@@ -225,8 +224,8 @@ func (s *Supervisor) spec(name, program string, env, args []string) process.Spec
 	}
 }
 
-// environment returns the variables that a process inherits: none that could change a component's
-// flags (etcd reads ETCD_*) or its clients (KUBECONFIG, proxies).
+// environment returns the variables that a process inherits, without those that could change a component's flags (etcd reads
+// ETCD_*) or its clients (KUBECONFIG, proxies).
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
@@ -303,7 +302,7 @@ func (s *Supervisor) end(ctx context.Context, name string, how func(*process.Chi
 	return nil
 }
 
-// Replace gives a component the process that it is from its next start on, as of another release.
+// Replace sets the process that a component runs from its next start on, of another release.
 func (s *Supervisor) Replace(proc topology.Process) error {
 	c, _, err := s.find(proc.Name)
 	if err != nil {

@@ -134,9 +134,9 @@ type ComponentError struct{ error }
 
 func (e *ComponentError) Unwrap() error { return e.error }
 
-// FirstExit returns the error of the first component, in the order of starting, that
-// has ended; nil if none has. The others may have ended because of it. One that was ready and
-// has handed its lease over does not count: Settle has it started again.
+// FirstExit returns the error of the first component, in the order of starting, that has ended; nil if none has. Later
+// components may have ended because of it. A component that was ready and has handed its lease over does not count: Settle
+// has it started again.
 func (s *Supervisor) FirstExit() error {
 	type exited struct {
 		c     *component

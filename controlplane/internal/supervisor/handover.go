@@ -27,8 +27,8 @@ const leaseLost = "leaderelection lost"
 // handoverWithin bounds the time from the last mark to the exit: a renew deadline of 10 s by default.
 const handoverWithin = time.Minute
 
-// handedOver reports whether a process ended by handing its lease over. log is what it has written, apiServers what the API
-// servers have.
+// handedOver reports whether a process ended by handing its lease over. log is the output of the process, apiServers the
+// output of each API server.
 func handedOver(kind string, exit process.Exit, started time.Time, log string, apiServers []string) bool {
 	if exit.Signal != "" || !slices.Contains(control.ElectedKinds(), kind) || !strings.Contains(strings.ToLower(log), leaseLost) {
 		return false
@@ -71,7 +71,7 @@ func (s *Supervisor) handedOver(kind string, i *instance) bool {
 // A full database refuses the renewal of leases too, so that schedulers and controller managers exit. The load has filled it, or
 // what fills it is being looked for: the plane lives on, and they are started again as their kubelet would.
 
-// databaseFull is what etcd answers to a write once its quota is used up.
+// databaseFull is etcd's answer to a write once its quota is used up.
 const databaseFull = "mvcc: database space exceeded"
 
 // leftByFullDatabase reports whether a process lost its lease because etcd's database was full. log holds its output.

@@ -48,8 +48,8 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// handingOver is a plane whose scheduler exits as one that lost its lease once the fifo "go" is written, the first time; its API
-// server writes what apiServer returns, then the fifo "said".
+// handingOver returns a plane whose scheduler exits as if it had lost its lease, once, when the fifo "go" is written; its
+// API server writes what apiServer returns, then the fifo "said".
 func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +81,8 @@ func handingOver(t *testing.T, apiServer func() string) (p *supervised, handOver
 	}
 }
 
-// A scheduler whose lease an API server gives to another exits, and is started again as by its kubelet: the plane lives on.
+// A scheduler whose lease an API server gives to another exits, and is restarted as its kubelet would restart it: the plane
+// keeps running.
 func TestHandoverIsStartedAgain(t *testing.T) {
 	p, handOver := handingOver(t, func() string { return time.Now().Format("I0102 15:04:05.000000") + " 7137 " + marked })
 	handOver()
@@ -128,7 +129,7 @@ func TestFullDatabaseDoesNotEndThePlane(t *testing.T) {
 	}
 }
 
-// Only a lease that was lost to a full database is no death.
+// A lost lease counts as no crash only if a full database caused it.
 func TestLeftByFullDatabase(t *testing.T) {
 	const full, lost = "etcdserver: mvcc: database space exceeded\n", "leaderelection lost\n"
 	exit := process.Exit{Code: 1}

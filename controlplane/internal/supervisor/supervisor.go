@@ -1,6 +1,6 @@
-// Package supervisor runs the components of a plane, each as a process of its own.
-// It owns their processes from the first start to the ordered stop: which of their
-// ends are expected, which are restarted as the kubelet would, and which end the
+// Package supervisor runs the components of a plane, each as a separate process. It owns their
+// processes from the first start to the ordered stop: it decides which exits are expected,
+// which components are restarted as the kubelet would restart them, and which exits end the
 // plane.
 package supervisor
 
@@ -38,7 +38,7 @@ type Plane struct {
 	Progress func(format string, args ...any)
 	// Ready is readiness.Check with a client of the plane.
 	Ready func(ctx context.Context, proc topology.Process, begun time.Time) error
-	// InService reports whether the load balancer, if there is one, gives a component connections.
+	// InService reports whether the load balancer, if any, sends connections to a component.
 	InService func(name string) bool
 	// Restarted is called when a component has a new process.
 	Restarted func()
@@ -125,8 +125,8 @@ func (s *Supervisor) Forget() {
 
 var errNotReady = errors.New("not ready in time")
 
-// awaitStart waits until a process that the plane cannot do without is ready. begun
-// is when the first of its kind was started.
+// awaitStart waits until a process that the plane needs is ready. begun is the time when the
+// first of its kind was started.
 func (s *Supervisor) awaitStart(ctx context.Context, c *component, i *instance, begun time.Time, ended func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readiness.Within, errNotReady)
 	defer cancel()

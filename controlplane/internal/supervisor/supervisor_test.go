@@ -120,7 +120,7 @@ func (p *supervised) breaks(t *testing.T, f control.Fault) control.FaultStatus {
 	return s
 }
 
-// eventsOf waits for so many events of a kind about a component.
+// eventsOf waits for n events of a kind about a component.
 func (p *supervised) eventsOf(t *testing.T, component, kind string, n int) []control.Event {
 	t.Helper()
 	var found []control.Event
@@ -243,7 +243,7 @@ func TestKillDuringBackoffPreventsRestart(t *testing.T) {
 	}
 }
 
-// A rollout must not go on to the last API server while clients still find none.
+// A rollout must not continue with the last API server while clients still find none.
 func TestAwaitReadyChecksLoadBalancer(t *testing.T) {
 	var ready atomic.Bool
 	asked := make(chan struct{}, 1)

@@ -36,8 +36,8 @@ func (m maker) cloudAPI(name string) *component {
 	return c
 }
 
-// CloudControllersRights are those of cloud-controller-manager, which API servers have no role for. Its controllers
-// have service accounts of their own, whose rights API servers know.
+// CloudControllersRights are the RBAC objects of cloud-controller-manager: API servers have no role for it. Its
+// controllers have their own service accounts, whose rights API servers know.
 func CloudControllersRights() []Object {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
 	return []Object{

@@ -145,7 +145,7 @@ func (m maker) controllerManager(name string) *component {
 	c.set("kubeconfig", m.layout.Kubeconfig(pki.Controllers))
 	c.set("root-ca-file", keys.Cert(pki.ServerCA))
 	c.set("service-account-private-key-file", keys.ServiceAccountKey())
-	// Signs kubelets' certificates that are asked for by a CertificateSigningRequest.
+	// Signs kubelets' certificates for CertificateSigningRequests.
 	c.set("cluster-signing-cert-file", keys.Cert(pki.ClientCA))
 	c.set("cluster-signing-key-file", keys.Key(pki.ClientCA))
 	c.setDeviation("use-service-account-credentials", "true", "false", "as every production cluster: each controller under its own account and rights")

@@ -15,8 +15,8 @@ import (
 // Layout gives the paths inside a plane's directory, which is absolute.
 type Layout struct {
 	Dir string
-	// Sockets is where Unix sockets are, whose paths are bounded: Dir, or a directory with a
-	// shorter path.
+	// Sockets is the directory of Unix sockets, whose paths have a maximum length: Dir, or a directory
+	// with a shorter path.
 	Sockets string
 }
 
@@ -29,7 +29,7 @@ func (l Layout) ProgramOf(r control.Release, kind string) string {
 	return filepath.Join(l.BinOf(r), kind)
 }
 
-// BinOf is where the links to the programs of a release are.
+// BinOf returns the directory with the links to the programs of a release.
 func (l Layout) BinOf(r control.Release) string { return filepath.Join(l.Bin(), r.Minor) }
 
 func (l Layout) Bin() string                 { return filepath.Join(l.Dir, "bin") }
@@ -46,16 +46,17 @@ func (l Layout) ABACPolicy() string          { return filepath.Join(l.Dir, "abac
 func (l Layout) Socket(name string) string   { return filepath.Join(l.Sockets, name+".sock") }
 func (l Layout) Kubeconfig(id string) string { return filepath.Join(l.Kubeconfigs(), id+".kubeconfig") }
 
-// CloudState is what the simulated cloud has; CloudConfig leads cloud-controller-manager to it.
+// CloudState is the file with the objects of the simulated cloud; CloudConfig leads
+// cloud-controller-manager to the cloud.
 func (l Layout) CloudState() string  { return filepath.Join(l.Dir, "cloud.jsonl") }
 func (l Layout) CloudConfig() string { return l.Kubeconfig(control.KindCloudAPI) }
 
-// Encryption is how an API server encrypts, with the keys.
+// Encryption returns the path of an API server's encryption configuration, with the keys.
 func (l Layout) Encryption(apiServer string) string {
 	return filepath.Join(string(l.PKI()), "encryption-"+apiServer+".yaml")
 }
 
-// AuditLog is the path of an API server's audit log; rotated files stand beside it.
+// AuditLog is the path of an API server's audit log; rotated files are in the same directory.
 func (l Layout) AuditLog(apiServer string) string {
 	return filepath.Join(l.Dir, control.AuditLogs, apiServer+".log")
 }
@@ -71,7 +72,7 @@ func URL(port int) string { return "https://" + hostPort(port) }
 
 func hostPort(port int) string { return fmt.Sprintf("%s:%d", Host, port) }
 
-// PodRange is the range of simulated nodes' pods, of which each node gets a part where nodes have routes.
+// PodRange is the range of simulated nodes' pods. Where nodes have routes, each node gets a part of it.
 const PodRange = "10.64.0.0/10"
 
 // The range of Services' addresses, and the first of it, which the `kubernetes` Service gets.

@@ -13,9 +13,9 @@ import (
 // Proxy is one listener of the supervisor, through which the component From reaches
 // others so that each link can be delayed and cut.
 type Proxy struct {
-	// Name is that of its listener, Listen its address, as host:port.
+	// Name is the name of the listener, Listen its address, as host:port.
 	Name, Listen, From string
-	// Forward tells an HTTP proxy that is asked by CONNECT for one of the targets' hosts.
+	// Forward means an HTTP proxy whose clients name one of the targets' hosts by CONNECT.
 	// Without it there is one target, which the connection itself reaches.
 	Forward bool
 	Targets []network.Target
@@ -31,7 +31,7 @@ func peerHost(member string) string {
 	return member + "." + pki.PeerDomain + ":" + strconv.Itoa(peerPort)
 }
 
-// peerURL is where a member tells its peers to reach it.
+// peerURL returns the URL at which a member tells its peers to reach it.
 //
 // With links it is a name that no resolver knows: net/http sends loopback
 // addresses past a proxy, but names through it, and etcd's transport between
@@ -79,7 +79,7 @@ func proxies(cfg control.Config, p Ports) []Proxy {
 	return all
 }
 
-// aggregatorLinks are those from API servers to metrics-server.
+// aggregatorLinks returns the links from API servers to metrics-server.
 func aggregatorLinks(cfg control.Config) []control.Link {
 	return slices.DeleteFunc(cfg.Links(), func(l control.Link) bool { return control.ComponentKind(l.To) != control.KindMetricsServer })
 }
@@ -102,7 +102,7 @@ func PeerListener(member string) string        { return member + "/peer" }
 func PeerProxy(member string) string           { return member + "/proxy" }
 func LinkListener(apiServer, to string) string { return apiServer + "/" + to }
 
-// Listeners names everything in a plane that listens on a port of its own.
+// Listeners names everything in a plane that listens on its own port.
 func Listeners(cfg control.Config) []string {
 	names := cfg.Components()
 	etcds := cfg.ComponentsOf(control.KindEtcd)

@@ -20,7 +20,7 @@ func (m maker) metricsServer(name string) *component {
 	return c
 }
 
-// Object is one that a plane applies, and its path at the API server.
+// Object is an object that a plane applies, and its path at the API server.
 type Object struct{ Path, Manifest string }
 
 const (
@@ -28,7 +28,7 @@ const (
 	MetricsAPI = "/apis/metrics.k8s.io/v1beta1"
 	// APIServices is the path of the APIs that API servers hand on.
 	APIServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	// ManagedBy selects those of the plane.
+	// ManagedBy selects the plane's objects.
 	ManagedBy = "app.kubernetes.io/managed-by=stormglass"
 )
 

@@ -14,13 +14,13 @@ import (
 type Process struct {
 	// Name is unique: "etcd-0". Kind is its program.
 	Name, Kind string
-	// Release is that of its program, of a kind that comes with one.
+	// Release is the release of its program, for kinds that come with a release.
 	Release control.Release
-	// Args are the flags, Env what its environment has besides.
+	// Args are the flags, Env its additional environment.
 	Args, Env []string
 	// Descriptors is its limit of open files; zero: the supervisor's.
 	Descriptors uint64
-	// Address is where it serves, as a URL; Peer where an etcd member tells its peers to reach it.
+	// Address is the URL where it serves; Peer is the URL where its peers reach an etcd member.
 	Address, Peer string
 	Scrape        control.ScrapeTarget
 }
@@ -34,11 +34,12 @@ type Plan struct {
 	Processes []Process
 	// Server is the URL of the API server, or of the load balancer before several.
 	Server string
-	// Backends are the addresses behind the load balancer; empty: there is no balancer.
+	// Backends are the addresses behind the load balancer; empty without a load balancer.
 	Backends []Backend
 	// Proxies are the links that can be delayed and cut.
 	Proxies []Proxy
-	// MetricsServerPort is where API servers reach metrics-server; zero: there is none.
+	// MetricsServerPort is the port at which API servers reach metrics-server; zero without
+	// metrics-server.
 	MetricsServerPort int
 	// SchedulerConfig is the content of Layout.SchedulerConfig.
 	SchedulerConfig []byte
@@ -74,7 +75,7 @@ func (p Plan) Listeners() []string {
 	return names
 }
 
-// Defaults are upstream's defaults of flags, by kind and name, as far as they are known.
+// Defaults are upstream's known defaults of flags, by kind and name.
 type Defaults map[string]map[string]string
 
 // Build makes the plan.
@@ -111,7 +112,7 @@ func Build(cfg control.Config, l Layout, p Ports, defaults Defaults) (Plan, erro
 			c.process.Release = cfg.ReleaseOf(name)
 			c.user(cfg.FlagsOf(kind, c.process.Release), defaults[kind])
 			plan.Processes = append(plan.Processes, c.finish())
-			if i == 0 { // the others differ by their names and ports only
+			if i == 0 { // the other replicas differ by their names and ports only
 				plan.Deviations = append(plan.Deviations, c.deviations...)
 			}
 		}
@@ -132,7 +133,7 @@ func (m maker) makers() map[string]func(name string) *component {
 	}
 }
 
-// topologyDeviations are those that are no flags.
+// topologyDeviations returns the deviations that are not flags.
 func topologyDeviations(cfg control.Config) []control.Deviation {
 	var all []control.Deviation
 	for _, kind := range control.VersionedKinds() {

@@ -65,7 +65,7 @@ func extender(cfg control.Scheduler, l Layout, p Ports) map[string]any {
 	}
 }
 
-// schedulerDeviations lists what the user has set, from either place.
+// schedulerDeviations lists the user's settings, from either place.
 func (m maker) schedulerDeviations() []control.Deviation {
 	var deviations []control.Deviation
 	cfg := m.cfg.Scheduler

@@ -68,8 +68,8 @@ func (c *component) authenticate(cfg control.Config, l Layout) {
 	}
 }
 
-// AuthenticationConfig is the content of Layout.Authentication: whose tokens are taken, besides service accounts'. authority
-// is the issuer's, in PEM.
+// AuthenticationConfig returns the content of Layout.Authentication: the issuers whose tokens are accepted, in addition to
+// service accounts' tokens. authority is the issuer's CA certificate, in PEM.
 func AuthenticationConfig(issuer string, authority []byte) []byte {
 	return fmt.Appendf(nil, `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration

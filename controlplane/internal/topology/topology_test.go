@@ -133,8 +133,8 @@ func show(p topology.Plan) string {
 	return b.String()
 }
 
-// TestLoopbackOnly: whatever a plane listens on is the loopback address.
-// Every flag that a plan sets is one of its component in its release.
+// TestFlagsOfReleases checks that each component has the flags that a plan
+// sets, in its release.
 func TestFlagsOfReleases(t *testing.T) {
 	for name, cfg := range configs() {
 		if name == "tuned" { // it has gates of one release
@@ -160,6 +160,7 @@ func TestFlagsOfReleases(t *testing.T) {
 	}
 }
 
+// TestLoopbackOnly checks that a plane listens only on the loopback address.
 func TestLoopbackOnly(t *testing.T) {
 	plan := build(t, configs()["ha"])
 	for _, proxy := range plan.Proxies {

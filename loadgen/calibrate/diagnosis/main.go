@@ -1,4 +1,4 @@
-// Command diagnosis scores the diagnosis: it plants faults of known kinds on real control planes beside storms, and
+// Command diagnosis scores the diagnosis: it plants faults of known kinds on real control planes during storms, and
 // prints how often the diagnosis names their kind, component and beginning from metrics alone.
 package main
 
@@ -34,7 +34,7 @@ type options struct {
 	seed    int64
 	plans   []string
 	healthy int
-	// busy is how many busy loops run next to every run.
+	// busy is the number of busy loops that run next to every run.
 	busy int
 	// faultless is a pattern of recorded runs without a fault.
 	faultless string

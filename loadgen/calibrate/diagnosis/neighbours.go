@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// neighbours keeps processors busy during the phases of a run that plant that, until the context ends. It follows the
-// run's timeline.
+// neighbours keeps processors busy during the phases of a run that plant busy neighbours, until the context ends. It
+// follows the run's timeline.
 func (p plan) neighbours(ctx context.Context, dir string) {
 	loops := map[string]int{}
 	for _, f := range p.faults {

@@ -28,13 +28,13 @@ type table struct {
 	Storms     []string
 }
 
-// faultCase is a fault or a load in three sizes, and what has to be said of it.
+// faultCase is a fault or a load in three sizes, with the diagnosis that it must get.
 type faultCase struct {
 	Name         string
 	On           []string
 	Beside       []string // storms; empty: all
 	Fault, Load  string   // planted, with {size}
-	Neighbours   bool     // planted: so many processes that use a processor each
+	Neighbours   bool     // planted: {size} processes that each keep a processor busy
 	Undo         string   // a fault of the phase after it that ends it; empty: it ends with its phase
 	Sizes        []string
 	Want         []string
@@ -49,7 +49,7 @@ type topology struct {
 	Fault, Rest  string         // lengths of a phase with faults and of the phase after it
 	Changes      string         // rate of changes in a watch flood
 	ControlPlane map[string]any `yaml:"controlPlane"`
-	// Setup and Background are added to those of each plan.
+	// Setup and Background are added to the setup and background of each plan.
 	Setup, Background []any
 }
 
@@ -83,8 +83,8 @@ type plan struct {
 	seed        int64
 }
 
-// plans are the runs: of each topology beside each storm with all its faults in one size, some pairs, and healthy storms. Those with
-// every pair, pairs-three-rollout and so on, are run if they are named.
+// plans returns the runs: one for each topology and storm, with all its faults in one size and some pairs of faults, and
+// healthy storms. The runs with every pair, pairs-three-rollout and so on, run only if they are named.
 func (t table) plans(o options) (all []plan) {
 	var pairs []plan
 	for i, topology := range []string{"three", "one", "services"} {
@@ -112,7 +112,7 @@ func (t table) plans(o options) (all []plan) {
 			}
 			for _, one := range []plan{p, both} {
 				shuffle.Shuffle(len(one.faults), func(a, b int) { one.faults[a], one.faults[b] = one.faults[b], one.faults[a] })
-				// What restarts etcd with other data goes last, and then what leaves pods behind.
+				// Faults that restart etcd with other data come after other faults, and the fault that leaves pods behind comes last.
 				slices.SortStableFunc(one.faults, func(a, b planted) int { return last(a) - last(b) })
 			}
 			all = append(all, p)
@@ -204,7 +204,7 @@ func items(all []any) string {
 	return b.String()
 }
 
-// undo returns the faults that end those of a phase which do not end with it.
+// undo returns the faults that end those faults of a phase which outlast it.
 func (f planted) undo() (faults []string) {
 	for _, c := range f.cases {
 		if c.Undo != "" {
@@ -214,7 +214,7 @@ func (f planted) undo() (faults []string) {
 	return faults
 }
 
-// beside is what the storm does in a phase, with the faults.
+// beside returns what the storm does during a phase, together with the faults.
 func (p plan) beside(i int, faults, loads []string) string {
 	text := ""
 	switch p.storm {

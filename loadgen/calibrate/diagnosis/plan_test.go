@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Every plan is a scenario that `loadgen run` takes, whatever the order of its faults.
+// Every plan is a scenario that `loadgen run` accepts, in any order of its faults.
 func TestPlansAreScenarios(t *testing.T) {
 	table, err := readTable()
 	if err != nil {

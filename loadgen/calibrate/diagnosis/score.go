@@ -31,10 +31,10 @@ type trial struct {
 	failed  []string // gates of a healthy run that failed
 }
 
-// after is how long after a fault's phase it is still diagnosed.
+// after is the time after a fault's phase in which the fault is still diagnosed.
 const after = 10 * time.Second
 
-// judge diagnoses each phase with faults from the metrics, and takes what was planted from the timeline.
+// judge diagnoses each phase with faults from the metrics, and reads the planted faults from the timeline.
 func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error) {
 	if p.scenario != "" {
 		d, failed, err := diagnosed(ctx, dir)
@@ -83,10 +83,11 @@ func (p plan) judge(ctx context.Context, dir string) (trials []trial, err error)
 	return trials, nil
 }
 
-// late is how long a scrape of an API server may take.
+// late is the time that a scrape of an API server may take.
 const late = 3300 * time.Millisecond
 
-// tooMuch is why a plan is thrown away: the storm alone was too much for the machine, so not only what was planted went wrong.
+// tooMuch is the reason for discarding a plan: the storm alone was too much for the machine, so the planted fault was not
+// the only cause.
 type tooMuch string
 
 func (e tooMuch) Error() string { return string(e) }
@@ -120,7 +121,7 @@ func ofNodesStorm(p plan, e result.Event) bool {
 	return p.storm == "nodes" && (e.Name == "nodeFailure" || e.Name == "nodeRecovery")
 }
 
-// causes are those that count: that nodes are silent is no alarm where the storm silences nodes.
+// causes returns the causes that count: silent nodes are no alarm if the storm silences nodes.
 func (t trial) causes() (all []result.Cause) {
 	for _, c := range slices.Concat(t.said.Causes, t.busyMachine()) {
 		silences := t.plan.storm == "nodes" || t.plan.scenario == "node-failure-storm"

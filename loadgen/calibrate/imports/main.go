@@ -1,5 +1,5 @@
-// Command imports imports the example configurations of kube-burner, ClusterLoader2 and KWOK from checkouts of theirs,
-// asks `loadgen validate` about each scenario, and prints a table.
+// Command imports imports the example configurations of kube-burner, ClusterLoader2 and KWOK from their checkouts,
+// runs `loadgen validate` on each scenario, and prints a table.
 package main
 
 import (

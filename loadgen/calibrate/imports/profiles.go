@@ -35,8 +35,8 @@ func isProfile(data []byte) (all []query, ok bool) {
 	return all, !slices.ContainsFunc(all, func(q query) bool { return q.text() == "" })
 }
 
-// profiles imports the profiles below directories, each beside one small job, and prints what became of their queries:
-// for a bundled plane, and for a cluster with its own Prometheus, where the windows of each are compared.
+// profiles imports the profiles below directories, each with one small job, and prints the outcome of their queries:
+// for a bundled plane, and for a cluster with its own Prometheus, where it also compares the windows.
 func (o options) profiles(ctx context.Context, w io.Writer) error {
 	var files []string
 	for _, dir := range o.profileDirs {
@@ -97,7 +97,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// carried is what an import makes of the queries of a profile.
+// carried holds the parts of a scenario that an import makes from the queries of a profile.
 type carried struct {
 	gates, rows []string // expressions
 	remarks     int

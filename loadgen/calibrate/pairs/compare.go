@@ -14,7 +14,7 @@ import (
 // errNotRun is the error of a comparison that is not there and is not to be run.
 var errNotRun = errors.New("it was not run")
 
-// compare runs `loadgen ab` in a directory, or goes on with it, or reads it where it has ended.
+// compare runs `loadgen ab` in a directory, or resumes it, or reads its result if it has ended.
 func (o options) compare(ctx context.Context, name string, args ...string) (result.AB, error) {
 	dir := filepath.Join(o.Dir, name)
 	c, err := ab.Read(dir)

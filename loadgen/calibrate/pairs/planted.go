@@ -17,7 +17,7 @@ import (
 type regression struct {
 	name, what string
 	b          string // setting of B
-	neighbours int    // or: processes beside B's plane that use a processor each
+	neighbours int    // or: processes that each keep a processor busy next to B's plane
 	// figure that it moves most, which may be advice; alone: it decides alone.
 	figure string
 	alone  bool
@@ -77,7 +77,7 @@ func (o options) regressions(ctx context.Context) error {
 	return nil
 }
 
-// args are those of `loadgen ab`.
+// args returns the arguments of `loadgen ab`.
 func (r regression) args(o options) ([]string, error) {
 	args := []string{"--b", r.b}
 	if r.neighbours > 0 {
@@ -93,7 +93,8 @@ func (r regression) args(o options) ([]string, error) {
 	return args, nil
 }
 
-// besideNeighbours writes a program that runs controlplane with busy processes beside it, which end with it.
+// besideNeighbours writes a program that runs controlplane together with busy processes, which end when it
+// ends.
 func (o options) besideNeighbours(r regression) (string, error) {
 	controlPlane, err := filepath.Abs(o.controlPlane)
 	if err != nil {

@@ -45,7 +45,7 @@ func (o options) oneConfiguration(ctx context.Context) error {
 	return nil
 }
 
-// resample replays comparisons of pairs that are drawn: as they are, which must give no alarm, and with a known change
+// resample replays comparisons of randomly drawn pairs: unchanged, which must give no alarm, and with a known change
 // of one figure of B, which must be found.
 func (o options) resample(c result.AB, pairs []result.Pair) {
 	rng := rand.New(rand.NewPCG(o.seed, 0))

@@ -1,4 +1,4 @@
-// Package runner has what the programs share that measure Stormglass by many runs of loadgen.
+// Package runner is shared by the programs that measure Stormglass with many runs of loadgen.
 package runner
 
 import (
@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 )
 
-// Runner runs loadgen into a directory that keeps what has ended.
+// Runner runs loadgen into a directory that keeps the completed runs.
 type Runner struct {
 	Dir, Loadgen string
 	Run          bool // what is not there; else only what is there is read
@@ -35,7 +35,7 @@ func Main(name string, program func(context.Context) error) {
 	}
 }
 
-// Do runs loadgen with its output in NAME.log. An answer of its (exit codes 0, 1 and 3) is no error.
+// Do runs loadgen with its output in NAME.log. A verdict (exit codes 0, 1 and 3) is not an error.
 func (r Runner) Do(ctx context.Context, name string, args ...string) error {
 	if err := os.MkdirAll(r.Dir, 0o755); err != nil {
 		return err

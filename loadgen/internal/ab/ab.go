@@ -1,9 +1,9 @@
-// Package ab runs a scenario in pairs, A and B back to back on planes of their own, and tells whether B is worse.
+// Package ab runs a scenario in pairs, A and B back to back on separate planes, and reports whether B is worse.
 //
-// A pair has the same seed on both sides; which of them is first is drawn, in blocks of two pairs, so that each is
-// first as often. The first pair warms the machine up and does not count. A pair beside which the machine did
-// something else is thrown away whole, by bounds that are set beforehand and before its figures are looked at. After
-// each look of the plan the pairs are judged; it ends when they have told, or with the last look.
+// Both runs of a pair have the same seed. Their order is drawn at random in blocks of two pairs, so that A and B come
+// first equally often. The first pair warms the machine up and does not count. A pair is thrown away if other work on
+// the machine exceeded bounds; the bounds are fixed in advance and checked before the figures are read. After each look
+// of the plan, the pairs are judged. The comparison ends when they give an answer, or at the last look.
 package ab
 
 import (
@@ -31,37 +31,37 @@ import (
 // warmUp is the number of the pair that does not count.
 const warmUp = 0
 
-// mostThrown bounds the pairs that are thrown away, as a multiple of those that the plan asks for.
+// mostThrown bounds the number of pairs that are thrown away, as a multiple of the plan's maximum.
 const mostThrown = 1
 
-// Options of a comparison.
+// Options configure a comparison.
 type Options struct {
 	run.Options // of each run; Scenario is A's
 	A, B        Side
 	Plan        result.Plan
-	// Gated names the figures that decide; empty: those whose calibrated spread allows it.
+	// Gated names the figures that decide. Empty means the figures whose calibrated spread is small enough.
 	Gated []string
-	// Resume is the directory of a comparison to go on with; empty: a new one.
+	// Resume is the directory of the comparison to resume. Empty starts a new one.
 	Resume string
 }
 
-// Run runs pairs until they tell, and returns the comparison and its directory. An error means that nothing was
-// compared; what was measured is kept, and can be resumed.
+// Run runs pairs until they give an answer, and returns the comparison and its directory. On an error nothing was
+// compared; the recorded runs are kept, and the comparison can be resumed.
 func Run(ctx context.Context, o Options) (c result.AB, dir string, err error) {
 	return session{o: o, member: compare.RunWhole, otherGenerator: run.OtherGenerator}.run(ctx)
 }
 
-// session is one comparison as it goes on.
+// session is a comparison in progress.
 type session struct {
 	o Options
-	// member makes one run in a directory; tests put a known plane in its place.
+	// member makes one run in a directory. Tests replace it with a plane of known figures.
 	member func(ctx context.Context, o run.Options) (result.Result, error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
 
 	c      result.AB
 	was    result.AB  // the comparison that is resumed
-	before []recorded // A's runs of a baseline
+	before []recorded // A's runs, read from a baseline
 	dir    *run.Directory
 	// binaries of A and B.
 	binaries [2]compare.Binary
@@ -104,7 +104,7 @@ func (s session) run(ctx context.Context) (result.AB, string, error) {
 	return s.c, s.dir.Path, s.write()
 }
 
-// hasRuns reports whether a run has left something in the directory.
+// hasRuns reports whether a run has left files in the directory.
 func (s *session) hasRuns() bool {
 	for _, side := range []string{"a", "b"} {
 		if entries, err := os.ReadDir(filepath.Join(s.dir.Path, side)); err == nil && len(entries) > 0 {
@@ -114,7 +114,7 @@ func (s *session) hasRuns() bool {
 	return false
 }
 
-// open makes the comparison and its directory, or reads those that are to be resumed.
+// open creates the comparison and its directory, or reads the comparison to resume.
 func (s *session) open(ctx context.Context) (err error) {
 	if s.o.Resume != "" {
 		if s.dir, err = run.ResumeDirectory(s.o.Resume); err != nil {
@@ -158,7 +158,8 @@ func (s *session) plan() (err error) {
 	if s.o.B.Baseline != "" {
 		return exitcode.Usagef("--b %s: a baseline is what was before: give it as --a", s.o.B.Baseline)
 	}
-	// A scenario beside itself tells the spreads, by which others decide; what is resumed has its figures.
+	// A scenario compared with itself measures the spreads that later decide, so it needs no gated figure. A resumed
+	// comparison already has its figures.
 	figures, err := figuresOf(s.o, s.o.Resume != "" || len(s.o.A.Spec)+len(s.o.B.Spec) == 0)
 	if err != nil {
 		return err
@@ -182,8 +183,8 @@ func (s *session) plan() (err error) {
 	return nil
 }
 
-// builds builds the sides that are revisions, and takes down which binary each side runs: of a comparison that is resumed the one of
-// its first pairs.
+// builds builds the sides that are revisions, and records the digest of each side's binary. When it resumes a
+// comparison, the binaries must be the same as for the first pairs.
 func (s *session) builds(ctx context.Context) error {
 	for i, side := range []struct {
 		name string
@@ -198,7 +199,7 @@ func (s *session) builds(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case s.o.Resume != "" && binary.Digest == "": // there is none: the first run says so
+		case s.o.Resume != "" && binary.Digest == "": // the binary is missing: the first run reports that
 			continue
 		case s.o.Resume != "" && binary.Digest != side.into.Build:
 			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir.Path, side.name)
@@ -208,14 +209,14 @@ func (s *session) builds(ctx context.Context) error {
 	return nil
 }
 
-// baseline reads A's runs where they were recorded before. B's are no pairs with them.
+// baseline reads A's runs from a baseline. They are not paired with B's runs.
 func (s *session) baseline() error {
 	switch {
 	case s.o.A.Baseline == "":
 		return nil
 	case len(s.o.A.Spec) > 1:
 		return exitcode.Usagef("--a %s: a baseline is all that A is (leave the other --a out)", s.o.A.Baseline)
-	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // as the baseline was then
+	case len(s.was.Pairs) > 0 && s.was.Sets != nil: // as the baseline was when the comparison began
 		s.c.Sets, s.c.A.Versions = s.was.Sets, s.was.A.Versions
 		s.c.Notes = slices.DeleteFunc(slices.Clone(s.was.Notes), func(note string) bool { return !strings.Contains(note, leftOut) })
 		return nil
@@ -245,10 +246,10 @@ func (s *session) baseline() error {
 	return nil
 }
 
-// pairs runs pairs until they have told, or the plan has no further look.
+// pairs runs pairs until they give an answer, or the plan has no further look.
 func (s *session) pairs(ctx context.Context) error {
 	plan := s.c.Plan
-	before := s.c.Thrown // of a comparison that is resumed: the machine may be quiet now
+	before := s.c.Thrown // a resumed comparison starts a new count: the machine may be quiet now
 	for ctx.Err() == nil {
 		counted := len(countedPairs(s.c.Pairs))
 		if paired.IsLook(plan, counted) && decided(s.c) || counted >= plan.Most() {
@@ -273,7 +274,8 @@ func (s *session) pairs(ctx context.Context) error {
 	return nil
 }
 
-// givenUp counts the pairs that were thrown away by the side in whose run the reason was: if nearly all are of one side, it is the cause.
+// givenUp counts the pairs that were thrown away for each side's run. If nearly all are due to one side, that side is
+// the cause.
 func givenUp(c result.AB) string {
 	of := map[string]int{}
 	last := ""
@@ -287,7 +289,7 @@ func givenUp(c result.AB) string {
 		c.Thrown, of["A"], of["B"], last)
 }
 
-// told is a line about a pair that has ended and where that leaves the comparison.
+// told describes a pair that has ended and the state of the comparison after it.
 func told(c result.AB, p result.Pair) string {
 	counted := len(countedPairs(c.Pairs))
 	switch {
@@ -301,7 +303,7 @@ func told(c result.AB, p result.Pair) string {
 	return fmt.Sprintf("%d of at most %d pairs", counted, c.Plan.Most())
 }
 
-// pair runs A and B in the order that is drawn for them.
+// pair runs A and B in the order drawn for them.
 func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair, err error) {
 	p = result.Pair{Number: number, Order: order(s.c.Seed, counted+1)}
 	if number == warmUp {
@@ -332,7 +334,7 @@ func (s *session) pair(ctx context.Context, number, counted int) (p result.Pair,
 	return p, nil
 }
 
-// order is "AB" or "BA", as often the one as the other: pairs 1 and 2 differ, as do 3 and 4, and so on.
+// order returns "AB" or "BA", each equally often: pairs 1 and 2 differ, as do pairs 3 and 4, and so on.
 func order(seed int64, pair int) string {
 	block := (pair + 1) / 2
 	first := rand.New(rand.NewPCG(uint64(seed), uint64(block))).IntN(2)
@@ -342,14 +344,14 @@ func order(seed int64, pair int) string {
 	return "BA"
 }
 
-// runSide makes one run and takes its figures. Its seed is the pair's.
+// runSide makes one run with the pair's seed and returns its figures.
 func (s *session) runSide(ctx context.Context, side Side, number int, name string) (result.Member, error) {
 	o := s.of(side)
 	seeded := *side.Scenario
 	seeded.Seed += int64(number)
 	sub := memberDir(name, number)
 	o.Scenario, o.Out = &seeded, filepath.Join(s.dir.Path, sub)
-	if err := os.RemoveAll(o.Out); err != nil { // what a run that was cut off has left
+	if err := os.RemoveAll(o.Out); err != nil { // left by an interrupted run
 		return result.Member{}, exitcode.EnvironmentError(err)
 	}
 	res, err := s.member(ctx, o)
@@ -372,7 +374,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 	return memberOf(sub, res), nil
 }
 
-// nameUnits takes from a run what its figures are measured in.
+// nameUnits copies the units of the figures from a run.
 func nameUnits(c *result.AB, res result.Result) {
 	for i := range c.Figures {
 		f := &c.Figures[i]

@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A replay ends at the first look that tells.
+// A replay ends at the first look that gives an answer.
 func TestReplay(t *testing.T) {
 	pairs := func(factor float64) (all []result.Pair) {
 		for i := range 12 {
@@ -54,18 +54,18 @@ compare:
   - {name: unknown, objective: unsent}
 `
 
-// plane is a control plane of known figures.
+// plane is a control plane with known figures.
 type plane struct {
 	rng    *rand.Rand
 	spread float64
-	factor float64 // of B, which is the scenario with seed 7 and a field that A has not
+	factor float64 // of B, which runs the scenario with seed 7 and a field that A does not have
 	other  func(run int) float64
 	fails  func(run int) error
 	runs   []string
-	// better is that of the figure, empty: "lower"; failing: B fails its gates.
+	// better is the figure's; empty means "lower". failing makes B fail its gates.
 	better  string
 	failing bool
-	// blind: the kernel tells no waits for a disk.
+	// blind: the kernel reports no waits for a disk.
 	blind bool
 }
 
@@ -134,7 +134,7 @@ func TestAnswersOfKnownPlanes(t *testing.T) {
 		plane  plane
 		answer result.Answer
 		code   int
-		pairs  int // that ran, with the one to warm up
+		pairs  int // all pairs that ran, including the warm-up
 	}{
 		"the same":                       {plane{spread: 0.01}, result.NotRegressed, exitcode.Pass, 7},
 		"slower":                         {plane{spread: 0.01, factor: 1.1}, result.Regressed, exitcode.Fail, 7},
@@ -163,7 +163,7 @@ func TestAnswersOfKnownPlanes(t *testing.T) {
 	}
 }
 
-// TestOrder: the sides are first as often, by blocks, and both have the seed of their pair.
+// TestOrder: each side comes first equally often, by blocks, and both sides of a pair have the same seed.
 func TestOrder(t *testing.T) {
 	for seed := range int64(20) {
 		for pair := 1; pair < 12; pair += 2 {
@@ -184,7 +184,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestResume: what has run is kept when a plane dies, and not run again.
+// TestResume: finished runs are kept when a plane dies, and are not repeated.
 func TestResume(t *testing.T) {
 	dead := exitcode.Environmentf("the control plane ended")
 	p := plane{spread: 0.01, fails: func(n int) error {
@@ -219,7 +219,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestInterrupt keeps finished pairs.
+// TestInterrupt: an interrupt keeps finished pairs.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := plane{spread: 0.01, fails: func(n int) error {
@@ -255,7 +255,7 @@ func TestWhatDecides(t *testing.T) {
 	}
 }
 
-// TestAgainstABaseline: A's runs are those of before, and only B is run.
+// TestAgainstABaseline: A's runs come from the baseline, and only B runs.
 func TestAgainstABaseline(t *testing.T) {
 	for name, c := range map[string]struct {
 		factor float64

@@ -20,11 +20,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// kept are the files of a run that a baseline keeps. The last one makes a directory that of a run.
+// kept returns the files of a run that a baseline keeps. The last one marks a directory as a run, so it is written
+// last.
 func kept() []string { return []string{result.ResultFile, result.ScenarioFile, result.RunFile} }
 
-// SaveBaseline puts the results of the runs in from beside those that the baseline has, and returns how many it put. All are of one
-// scenario, and whole.
+// SaveBaseline copies the results of the runs in from to the baseline in dir, and returns the number of runs it copied.
+// It refuses runs of another scenario, runs that were cut short and runs without figures.
 func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err error) {
 	var all []recorded
 	for _, f := range from {
@@ -72,13 +73,13 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	return n, nil
 }
 
-// isNew reports whether there is nothing at a path.
+// isNew reports whether path does not exist.
 func isNew(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Baseline is a baseline among others, by its newest run.
+// Baseline summarises a baseline by its newest run.
 type Baseline struct {
 	Name     string          `json:"name"`
 	Scenario string          `json:"scenario"`
@@ -101,7 +102,7 @@ func Baselines(ctx context.Context, dir string) ([]Baseline, error) {
 		case err == nil:
 			last := set[len(set)-1].result.Run
 			all = append(all, Baseline{Name: e.Name(), Scenario: last.Scenario, Runs: len(set), Last: last.Started, Versions: last.Versions})
-		case e.IsDir() && !errors.Is(err, errNoRun): // else it is something else that lies there
+		case e.IsDir() && !errors.Is(err, errNoRun): // other entries are not baselines
 			all = append(all, Baseline{Name: e.Name(), Damage: err.Error()})
 		}
 	}
@@ -125,7 +126,7 @@ func WriteBaselines(w io.Writer, all []Baseline) error {
 	return tab.Flush()
 }
 
-// BaselineRun is what a baseline keeps of a run.
+// BaselineRun holds the data that a baseline keeps of a run.
 type BaselineRun struct {
 	Run     result.Run      `json:"run"`
 	Figures []result.Figure `json:"figures"`

@@ -10,16 +10,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview is what the runs of a comparison would make and send.
+// Preview describes the runs of a comparison without making them.
 type Preview struct {
-	// Pairs that count, at most. One more warms the machine up; those that are thrown away are made again.
+	// Pairs is the maximum number of pairs that count. One more pair warms the machine up, and pairs that are thrown
+	// away are repeated.
 	Pairs int `json:"pairs"`
-	// A and B are a run of each side; A is nil if it is a baseline.
+	// A and B preview one run of each side. A is nil if it is a baseline.
 	A *cluster.Preview `json:"a,omitempty"`
 	B *cluster.Preview `json:"b"`
 }
 
-// DryRun makes the checks of Run and returns what its runs would make and send.
+// DryRun performs the checks of Run and returns a preview of its runs.
 func DryRun(ctx context.Context, o Options) (p Preview, err error) {
 	s := session{o: o}
 	if err := s.plan(); err != nil {
@@ -43,7 +44,7 @@ func DryRun(ctx context.Context, o Options) (p Preview, err error) {
 	return p, nil
 }
 
-// WriteText writes the preview for a person.
+// WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
 	runs, each := 2*(p.Pairs+1), "A and B in each, and a pair to warm up"
 	if p.A == nil {
@@ -65,7 +66,7 @@ func (p Preview) WriteText(to io.Writer) error {
 	return nil
 }
 
-// check refuses what a side's runs would refuse before they start anything.
+// check performs the checks of each side's runs before anything starts.
 func (s *session) check(ctx context.Context) error {
 	for _, side := range []struct {
 		flag string
@@ -75,7 +76,7 @@ func (s *session) check(ctx context.Context) error {
 			continue
 		}
 		o := s.of(side.Side)
-		if side.Revision != "" { // it is not built yet
+		if side.Revision != "" { // not built yet
 			o.ControlPlane = s.o.ControlPlane
 		}
 		if err := run.Check(ctx, o); err != nil {
@@ -85,7 +86,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// of are the options of a side's runs, without their seed and directory.
+// of returns the options of a side's runs, without the seed and the directory.
 func (s *session) of(side Side) run.Options {
 	o := s.o.Options
 	o.Scenario, o.Overrides, o.ControlPlane = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane)

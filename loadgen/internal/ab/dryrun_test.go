@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The figures of a run that a condition has cut short are not compared: the comparison ends, keeps its pairs and says why.
+// A run that a condition cuts short is not compared: the comparison ends, keeps its pairs and gives the reason.
 func TestRunThatAConditionEndsEndsTheComparison(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)

@@ -15,7 +15,7 @@ import (
 // noFigures is the hint for a scenario without figures.
 const noFigures = "write compare: [{name: ..., objective: ...}], or take ci-gate"
 
-// figuresOf lists the scenario's figures, gated ones first, of which there must be one unless all may be advice.
+// figuresOf returns the scenario's figures, gated ones first. It fails if no figure is gated, unless advice is true.
 func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	if _, err := gate.Figures(o.A.Scenario); err != nil {
 		return nil, exitcode.UsageError(err)
@@ -59,7 +59,7 @@ func figuresOf(o Options, advice bool) ([]result.ABFigure, error) {
 	return gatedFirst(all), nil
 }
 
-// AllFigures names all figures of a scenario.
+// AllFigures selects all figures of a scenario.
 const AllFigures = "all"
 
 func choose(all []result.ABFigure, names []string) ([]result.ABFigure, error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A comparison is resumed as it was begun, or not at all.
+// A comparison can be resumed only with the options it began with.
 func TestResumeRefusesChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*session)
@@ -53,7 +53,7 @@ func TestResumeRefusesChanges(t *testing.T) {
 	}
 }
 
-// A comparison that cannot be written when it is resumed keeps its pairs.
+// A resumed comparison keeps its pairs if it cannot be written.
 func TestResumeOnAFullDisk(t *testing.T) {
 	first := options(t, &plane{spread: 0.01})
 	_, dir, err := first.run(t.Context())
@@ -76,7 +76,7 @@ func TestResumeOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A comparison beside a baseline goes on with the runs that the baseline had when it began, and with its own plan.
+// A resumed comparison with a baseline uses the baseline's runs from its beginning, and its own plan.
 func TestResumeBesideABaseline(t *testing.T) {
 	p := plane{spread: 0.01, fails: func(n int) error {
 		if n == 4 {
@@ -101,7 +101,7 @@ func TestResumeBesideABaseline(t *testing.T) {
 	}
 }
 
-// What decides has to be in each run of a baseline: else all of B's runs would be for nothing.
+// Each run of a baseline needs every figure that decides; otherwise all of B's runs would be wasted.
 func TestBaselineLacksAFigure(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)
@@ -121,7 +121,7 @@ func TestBaselineLacksAFigure(t *testing.T) {
 	}
 }
 
-// A figure of which more is better keeps its sign when it is resumed.
+// A figure for which higher is better keeps its sign when the comparison is resumed.
 func TestResumeKeepsWhatIsBetter(t *testing.T) {
 	first := options(t, &plane{spread: 0.01, factor: 0.8, better: "higher"})
 	c, dir, err := first.run(t.Context())
@@ -135,7 +135,7 @@ func TestResumeKeepsWhatIsBetter(t *testing.T) {
 	}
 }
 
-// What fails its gates may cost less, and is not better for that.
+// A run that fails its gates may cost less, but that does not count as an improvement.
 func TestFailingBIsNoImprovement(t *testing.T) {
 	s := options(t, &plane{spread: 0.01, factor: 0.5, failing: true})
 	c, _, err := s.run(t.Context())
@@ -144,7 +144,7 @@ func TestFailingBIsNoImprovement(t *testing.T) {
 	}
 }
 
-// What fails in fewer than half of B's runs changes no answer, and is said.
+// Failures in fewer than half of B's runs do not change the answer, but are reported.
 func TestFailingRunsOfBAreSaid(t *testing.T) {
 	c := result.AB{Answer: result.NotRegressed, ExitCode: exitcode.Pass}
 	a, b := make([]result.Member, 6), make([]result.Member, 6)
@@ -158,7 +158,7 @@ func TestFailingRunsOfBAreSaid(t *testing.T) {
 	}
 }
 
-// Runs that fail on both sides change no answer, and are said; those of a scenario without gates do not fail.
+// Failures on both sides do not change the answer, but are reported. Runs without gates do not count as failures.
 func TestRunsThatFailOnBothSidesAreSaid(t *testing.T) {
 	for verdict, want := range map[result.Verdict]int{result.Fail: 1, result.NoData: 0} {
 		c := result.AB{Answer: result.NotRegressed, ExitCode: exitcode.Pass}
@@ -173,7 +173,7 @@ func TestRunsThatFailOnBothSidesAreSaid(t *testing.T) {
 	}
 }
 
-// A run of a scenario without gates passes never, and is doubtful only if something else was wrong with it.
+// A run without gates never passes. It is doubtful only for another reason.
 func TestDoubtfulRunsWithoutGates(t *testing.T) {
 	without := []string{"there are no gates: nothing was judged"}
 	fine := memberOf("a/01", result.Result{Verdict: result.NoData, Reasons: without})
@@ -185,7 +185,7 @@ func TestDoubtfulRunsWithoutGates(t *testing.T) {
 	}
 }
 
-// A comparison that was given up on a busy machine goes on when it is resumed on a quiet one.
+// A comparison that was given up on a busy machine continues when it is resumed on a quiet one.
 func TestGivenUpIsResumed(t *testing.T) {
 	p := plane{spread: 0.01, other: func(int) float64 { return 10 }}
 	s := options(t, &p)
@@ -200,7 +200,7 @@ func TestGivenUpIsResumed(t *testing.T) {
 	}
 }
 
-// Pairs that are thrown away for one side's runs only are that side's doing.
+// The note on a comparison that was given up counts the pairs thrown away for each side.
 func TestGivenUpNamesTheSide(t *testing.T) {
 	c := result.AB{Thrown: 3, Pairs: []result.Pair{{Number: warmUp, Thrown: "A: cold"}, {Number: 1, Thrown: "B: slow"}, {Number: 2}, {Number: 3, Thrown: "A: steal"}, {Number: 4, Thrown: "B: late"}}}
 	if got := givenUp(c); !strings.HasPrefix(got, "given up: 3 pairs were thrown away, 1 for A's run and 2 for B's, the last one for B: late") {
@@ -208,7 +208,7 @@ func TestGivenUpNamesTheSide(t *testing.T) {
 	}
 }
 
-// Runs of a saturated generator, and those beside which the machine did something else, tell nothing of a baseline.
+// Runs with a saturated generator, or during which other processes used the machine, are left out of a comparison.
 func TestUnfitRunsAreLeftOut(t *testing.T) {
 	work := func(busy float64) recorded {
 		r := recorded{dir: fmt.Sprint(busy)}
@@ -227,7 +227,7 @@ func TestUnfitRunsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A first pair whose plane died keeps the logs that the error names.
+// If the plane of the first pair dies, the logs that the error names are kept.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := options(t, &plane{})
 	s.member = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -245,7 +245,7 @@ func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	}
 }
 
-// Beside a baseline each look has its own alpha, and nothing is answered between looks.
+// With a baseline, each look has its own alpha, and no answer is given between looks.
 func TestLooksBesideABaseline(t *testing.T) {
 	plan := paired.Default()
 	for pairs, want := range map[int]int{0: 0, 5: 0, 6: 6, 8: 6, 12: 12, 20: 12} {
@@ -274,7 +274,8 @@ func memberWith(v float64) result.Member {
 	return result.Member{Verdict: result.Pass, Values: map[string]float64{"calm": v}}
 }
 
-// Of a rollout that was not complete in time only a lower bound is known: it may have regressed, but is never good.
+// If B has only a lower bound, such as a rollout that did not complete in time, it may have regressed but is never
+// good.
 func TestLowerBoundInB(t *testing.T) {
 	for b, want := range map[float64]result.Answer{1: result.CouldNotTell, 0.5: result.CouldNotTell, 2: result.Regressed} {
 		pairs := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}}
@@ -294,7 +295,7 @@ func TestLowerBoundInB(t *testing.T) {
 	}
 }
 
-// Recorded runs that do not pass are not better either.
+// Recorded runs that do not pass are no improvement either.
 func TestFailingSetIsNoImprovement(t *testing.T) {
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Better: "lower", Gated: true}}, Sets: &result.Sets{}}
 	for i := range 4 {
@@ -307,7 +308,7 @@ func TestFailingSetIsNoImprovement(t *testing.T) {
 	}
 }
 
-// A run beside which the machine did something else tells nothing; what it did is said with its share and the bound.
+// A run during which other work used the machine is unfit. The reason names the share and the bound.
 func TestUnfitRun(t *testing.T) {
 	bounds := paired.Default().Throw
 	fit := func() result.Member {
@@ -337,7 +338,7 @@ func TestUnfitRun(t *testing.T) {
 	}
 }
 
-// Between two looks nothing new is answered: what was a failing B at the look stays one.
+// The answer does not change between two looks: a B that fails at a look still fails until the next one.
 func TestNothingIsAnsweredBetweenLooks(t *testing.T) {
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "calm", Gated: true}}}
 	for i := range 8 {
@@ -357,7 +358,7 @@ func TestNothingIsAnsweredBetweenLooks(t *testing.T) {
 	}
 }
 
-// A first pair whose plane died says so in a line, with what its log said left in the log.
+// If the plane of the first pair dies, the error is one line. The component's log lines stay in the log.
 func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 	s := options(t, &plane{})
 	s.member = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -373,7 +374,8 @@ func TestFirstPairThatDiedIsOneLine(t *testing.T) {
 	}
 }
 
-// What is replayed is part of a scenario: a comparison does not go on with other arrivals, and runs of others are not compared.
+// Replayed arrivals are part of a scenario: a comparison cannot be resumed with other arrivals, nor compare runs with
+// different ones.
 func TestReplayedArrivalsAreCompared(t *testing.T) {
 	arrivals := func(times string) *scenario.Scenario {
 		dir := t.TempDir()

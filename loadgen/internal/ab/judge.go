@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// judgePairs fills in what the pairs tell so far.
+// judgePairs fills in the results of the pairs so far.
 func judgePairs(c *result.AB) {
 	counted := countedPairs(c.Pairs)
 	c.Thrown = 0
@@ -24,7 +24,7 @@ func judgePairs(c *result.AB) {
 	}
 	looks := reached(c.Plan.Looks, len(counted))
 	if len(looks) > 0 {
-		counted = counted[:looks[0].Pairs] // those after it are for the next look
+		counted = counted[:looks[0].Pairs] // later pairs count at the next look
 	}
 	if c.A.Baseline != "" {
 		plan := c.Plan
@@ -36,7 +36,7 @@ func judgePairs(c *result.AB) {
 		c.Plan = plan
 		return
 	}
-	for _, gated := range []bool{true, false} { // advice takes no alpha from what is gated
+	for _, gated := range []bool{true, false} { // advice uses no alpha of the gated figures
 		var of []collected
 		for i := range c.Figures {
 			if f := &c.Figures[i]; f.Gated == gated {
@@ -56,14 +56,14 @@ func judgePairs(c *result.AB) {
 	checkVerdicts(c, a, b)
 }
 
-// checkLowerBound withdraws a good answer of a figure of which only a lower bound is known in B.
+// checkLowerBound withdraws a good answer if only a lower bound of the figure is known in B.
 func checkLowerBound(f *result.ABFigure, bound string) {
 	if bound != "" && f.Answer != result.Regressed {
 		f.Answer, f.Detail = result.CouldNotTell, bound
 	}
 }
 
-// reached is the last look that so many pairs allow; none: it is too early for one.
+// reached returns the last look that needs no more than pairs, or nil if it is too early for a look.
 func reached(looks []result.Look, pairs int) []result.Look {
 	for i, l := range slices.Backward(looks) {
 		if l.Pairs <= pairs {
@@ -73,8 +73,8 @@ func reached(looks []result.Look, pairs int) []result.Look {
 	return nil
 }
 
-// checkVerdicts says how many runs failed, and withdraws a good answer where more of B's runs than of A's did not pass, and at
-// least half of them: what fails may cost less.
+// checkVerdicts notes how many runs did not pass. It withdraws a good answer if at least half of B's runs, and a larger
+// share than of A's, did not pass: a run that fails may cost less.
 func checkVerdicts(c *result.AB, a, b []result.Member) {
 	count := func(of []result.Member, is func(result.Member) bool) (n int) {
 		for _, m := range of {
@@ -99,7 +99,7 @@ func checkVerdicts(c *result.AB, a, b []result.Member) {
 	c.Reasons = append(c.Reasons, reason)
 }
 
-// countedPairs are those that ran whole and were not thrown away.
+// countedPairs returns the pairs that count: not the warm-up, and not those that were thrown away.
 func countedPairs(all []result.Pair) []result.Pair {
 	return slices.DeleteFunc(slices.Clone(all), func(p result.Pair) bool { return p.Number == warmUp || p.Thrown != "" })
 }
@@ -108,12 +108,12 @@ func countedPairs(all []result.Pair) []result.Pair {
 type collected struct {
 	figure *result.ABFigure
 	paired paired.Figure
-	// lower says where only a lower bound of B is known, which can still be a regression.
+	// lower names the pair in which only a lower bound of B is known. Such a figure can still show a regression.
 	lower string
 }
 
-// collect takes a figure's values from the pairs. One that a pair lacks is judged by none: which pairs have data may
-// depend on what is asked.
+// collect takes a figure's values from the pairs. A figure that one pair lacks is not judged at all, because whether a
+// pair has data may depend on the change under test.
 func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	f.Changes, f.Detail = []float64{}, ""
 	lower := ""
@@ -166,7 +166,7 @@ func collect(f *result.ABFigure, pairs []result.Pair) collected {
 	return collected{f, figure, lower}
 }
 
-// gone is the change of a figure where nothing is left in B; 0: it may be negative.
+// gone returns the change of a figure whose value in B is 0. It returns 0 if the figure may be negative.
 func gone(f *result.ABFigure, a, b []float64) float64 {
 	switch {
 	case slices.Min(a) < 0 || slices.Min(b) < 0:
@@ -177,7 +177,7 @@ func gone(f *result.ABFigure, a, b []float64) float64 {
 	return -1
 }
 
-// byDifference says that a figure was judged by differences.
+// byDifference says that a figure was judged by differences, and gives both values.
 func byDifference(f *result.ABFigure) string {
 	return fmt.Sprintf("by the difference of both, as some are 0: %s in A, %s in B (%s)", digits.Format(*f.A, 4), digits.Format(*f.B, 4), f.Statistic)
 }
@@ -227,7 +227,7 @@ func judgeFigures(plan result.Plan, all []collected, pairs int) {
 	}
 }
 
-// fill puts what a test told into a figure.
+// fill copies the result of a test into a figure.
 func fill(f *result.ABFigure, j paired.Judged) {
 	f.Answer, f.Pairs = j.Answer, j.Pairs
 	f.Change, f.Low, f.High, f.Spread, f.T, f.Critical = nil, nil, nil, nil, nil, nil
@@ -246,7 +246,7 @@ func between(j paired.Judged) string {
 	return fmt.Sprintf("the change lies between %s and %s", percent(j.Low), percent(j.High))
 }
 
-// known is nil for what JSON cannot hold.
+// known returns nil for values that JSON cannot represent.
 func known(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil
@@ -257,7 +257,7 @@ func known(v float64) *float64 {
 // percent formats a change, as "+4.8%".
 func percent(change float64) string { return digits.Change(change) }
 
-// conclude draws the answer from the gated figures.
+// conclude derives the answer from the gated figures.
 func conclude(c *result.AB, pairs int) {
 	c.Reasons = []string{}
 	c.Answer = result.NotRegressed
@@ -305,11 +305,11 @@ func bound(v *float64) string {
 	return percent(*v)
 }
 
-// decided reports whether no further pair can change the answer: something has regressed, or all that is gated is
-// told.
+// decided reports whether no further pair can change the answer: a figure has regressed, or all gated figures have
+// answers.
 func decided(c result.AB) bool { return c.Answer != result.CouldNotTell }
 
-// Replay returns the comparison as it would have ended after these pairs, in this order.
+// Replay returns the comparison as it would have ended after these pairs in this order.
 func Replay(c result.AB, pairs []result.Pair) result.AB {
 	c.Figures, c.Pairs = slices.Clone(c.Figures), nil
 	for _, p := range pairs {

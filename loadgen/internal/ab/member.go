@@ -9,15 +9,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// memberDir is the directory of a run in that of its comparison, which has one of each side: a/03, b/03.
+// memberDir returns the directory of a run in the comparison's directory, which has a subdirectory for each side: a/03,
+// b/03.
 func memberDir(side string, pair int) string {
 	return filepath.Join(strings.ToLower(side), fmt.Sprintf("%02d", pair))
 }
 
-// memberOf takes what a comparison needs from a judged run.
+// memberOf returns the data of a judged run that a comparison needs.
 func memberOf(dir string, res result.Result) result.Member {
 	m := result.Member{Dir: dir, Verdict: res.Verdict, Values: map[string]float64{}, Unfit: res.Measurements.Generator.Saturated, Versions: res.Run.Versions}
-	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // that there are none
+	m.Ungated = len(res.Gates) == 0 && res.Verdict == result.NoData && len(res.Reasons) == 1 // the only reason: no gates
 	for _, f := range res.Figures {
 		if f.Value == nil {
 			continue
@@ -60,7 +61,8 @@ func memberOf(dir string, res result.Result) result.Member {
 	return m
 }
 
-// thrown says why a pair is thrown away; empty: it counts. It looks at the machine and the generator, not at figures.
+// thrown says why a pair is thrown away. Empty means it counts. It looks at the machine and the generator, not at
+// figures.
 func thrown(bounds result.Throw, p result.Pair) string {
 	for _, side := range []struct {
 		name string
@@ -73,7 +75,7 @@ func thrown(bounds result.Throw, p result.Pair) string {
 	return ""
 }
 
-// unfit says why the figures of a run tell nothing; empty: they count.
+// unfit says why the figures of a run are unusable. Empty means they count.
 func unfit(bounds result.Throw, m result.Member) string {
 	if len(m.Unfit) > 0 {
 		return m.Unfit[0]
@@ -105,7 +107,8 @@ func valueOr(v *float64) float64 {
 	return *v
 }
 
-// unseen says which bounds throw no pair away, as the machine does not tell what they bound; empty: all may.
+// unseen says which bounds cannot throw a pair away, because the machine does not report the quantities. Empty means
+// all of them can.
 func unseen(pairs []result.Pair) string {
 	for _, p := range pairs {
 		switch m := p.B.Machine; {

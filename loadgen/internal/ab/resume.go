@@ -9,10 +9,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resume goes on with the comparison that is in a directory. What decides cannot be changed once pairs were seen.
+// resume continues the comparison in a directory. It refuses to change what decides, once pairs have run.
 func (s *session) resume() error {
 	before := s.was
-	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved on is named by its commit now
+	same := sameSide(before.A, s.c.A) && sameSide(before.B, s.c.B) // a branch that has moved can be given by its commit
 	switch {
 	case before.Scenario != s.c.Scenario:
 		return exitcode.Usagef("--resume %s: it is of scenario %s", s.dir.Path, before.Scenario)
@@ -28,14 +28,14 @@ func (s *session) resume() error {
 	if len(before.Pairs) > 0 {
 		first := before.Pairs[0].B
 		host := before.Host
-		if host.CPUs == 0 { // not all was written down before
+		if host.CPUs == 0 { // the host was not recorded
 			host.CPUs = first.CPUs
 		}
 		if other := s.otherGenerator(host, first.Versions.Stormglass); other != "" {
 			return exitcode.Usagef("--resume %s: its pairs ran %s", s.dir.Path, other)
 		}
 	}
-	for i, p := range before.Pairs { // one that was cut off is run again
+	for i, p := range before.Pairs { // an interrupted pair is run again
 		if p.A.Verdict == "" && s.c.A.Baseline == "" || p.B.Verdict == "" {
 			before.Pairs = before.Pairs[:i]
 			break
@@ -47,13 +47,13 @@ func (s *session) resume() error {
 	return nil
 }
 
-// sameSide reports whether two sides run the same, but for the binary.
+// sameSide reports whether two sides run the same, apart from the binary.
 func sameSide(a, b result.Side) bool {
 	same := slices.Equal(a.Set, b.Set) && a.Variant == b.Variant && a.ControlPlane == b.ControlPlane && a.Revision == b.Revision && a.Baseline == b.Baseline
 	return same && a.Digest == b.Digest
 }
 
-// gatedOf names the figures that decide, sorted.
+// gatedOf returns the sorted names of the figures that decide.
 func gatedOf(figures []result.ABFigure) (names []string) {
 	for _, f := range figures {
 		if f.Gated {

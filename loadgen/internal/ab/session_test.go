@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// While a comparison goes on no other one goes on with it.
+// A comparison in progress cannot be resumed a second time.
 func TestOneAtATime(t *testing.T) {
 	p := plane{spread: 0.01}
 	s := options(t, &p)
@@ -32,7 +32,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// A binary that is built anew meanwhile ends the comparison, which goes on with the one of the pairs before.
+// If the binary is rebuilt during the comparison, the comparison ends. It can continue with the binary of its earlier
+// pairs.
 func TestBinaryBuiltAnew(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
@@ -61,7 +62,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	}
 }
 
-// A side that runs the same is resumed whatever it is called: a branch that has moved on is named by its commit.
+// A side that runs the same can be resumed under another name: a branch that has moved is given by its commit.
 func TestResumeOfTheSameInOtherWords(t *testing.T) {
 	begun := options(t, &plane{spread: 0.01, fails: func(n int) error {
 		if n == 4 {
@@ -81,7 +82,7 @@ func TestResumeOfTheSameInOtherWords(t *testing.T) {
 	}
 }
 
-// A bound that this machine does not tell is said to throw no pair away.
+// A note reports the bounds that this machine cannot measure.
 func TestUnseenPressureIsSaid(t *testing.T) {
 	s := options(t, &plane{spread: 0.01, blind: true})
 	if c, _, err := s.run(t.Context()); err != nil || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "--throw-io throws no pair away") {

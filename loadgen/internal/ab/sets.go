@@ -30,15 +30,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// recorded is a run that is compared.
+// recorded is a run to compare.
 type recorded struct {
 	dir      string
 	result   result.Result
 	scenario *scenario.Scenario
 }
 
-// Compare compares two sets of recorded runs of one scenario, which are no pairs. Each of a and b is the directory of a
-// run, or one with such directories in it. Nothing is written but what judging a run writes.
+// Compare compares two sets of recorded runs of one scenario, without pairs. Each of a and b is the directory of a run,
+// or a directory that contains such directories. Compare writes only what judging a run writes.
 func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string) (c result.AB, err error) {
 	if err := paired.Check(plan); err != nil {
 		return c, exitcode.UsageError(err)
@@ -63,7 +63,7 @@ func Compare(ctx context.Context, plan result.Plan, gated []string, a, b string)
 		A: sideOf(a, first), B: sideOf(b, sets[1][0]), Pairs: []result.Pair{}, Sets: &result.Sets{},
 	}
 	c.Sets.Differences = differences(sets)
-	last := slices.MaxFunc(sets[1], func(x, y recorded) int { return x.result.Run.Started.Compare(y.result.Run.Started) }) // its scenario is the newest
+	last := slices.MaxFunc(sets[1], func(x, y recorded) int { return x.result.Run.Started.Compare(y.result.Run.Started) }) // defines the figures
 	for i := range sets {
 		sets[i] = withoutUnfit(&c, sets[i])
 	}
@@ -100,12 +100,12 @@ func has(s *scenario.Scenario, figure string) bool {
 	return slices.ContainsFunc(s.Compare, func(f scenario.Figure) bool { return f.Name == figure })
 }
 
-// withoutUnfit leaves out the runs whose generator was the limit, or beside which the machine did something else; a note
-// names them.
+// withoutUnfit leaves out the runs that the generator limited, and the runs during which other work on the machine
+// exceeded the bounds. A note names each of them.
 func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	return slices.DeleteFunc(set, func(r recorded) bool {
 		bounds := c.Plan.Throw
-		if !machine.Ours(r.result.Run) { // its control plane may be among the other processes
+		if !machine.Ours(r.result.Run) { // the control plane may count among the other processes
 			bounds.Other = 1
 		}
 		why := unfit(bounds, memberOf(r.dir, r.result))
@@ -120,10 +120,10 @@ func withoutUnfit(c *result.AB, set []recorded) []recorded {
 	})
 }
 
-// leftOut stands in the note of a run that is not compared, before the reason.
+// leftOut precedes the reason in the note on a run that is left out.
 const leftOut = " is left out: "
 
-// inBoth is a run that two sets have.
+// inBoth returns the ID of a run that is in both sets.
 func inBoth(a, b []recorded) (id string, both bool) {
 	for _, r := range b {
 		id = r.result.Run.ID
@@ -142,7 +142,8 @@ func Write(out string, c result.AB) (dir string, err error) {
 	return dir, write(dir, c)
 }
 
-// memberLike is a recorded run without the figures that its scenario defines otherwise than another; a note names those.
+// memberLike returns a recorded run without the figures that its scenario defines differently from like. A note names
+// them.
 func memberLike(c *result.AB, like *scenario.Scenario, r recorded) result.Member {
 	m := memberOf(r.dir, r.result)
 	for _, f := range like.Compare {
@@ -164,10 +165,10 @@ func sideOf(path string, r recorded) result.Side {
 	return result.Side{Spec: []string{path}, Set: r.result.Run.Overrides, Variant: r.result.Run.Variant, Versions: r.result.Run.Versions}
 }
 
-// mostDeep is how many levels below a directory its runs are looked for.
+// mostDeep is the number of levels below a directory that are searched for runs.
 const mostDeep = 2
 
-// readSet reads the runs in a directory, and judges those that were not judged.
+// readSet reads the runs in a directory, and judges the runs that have no result yet.
 func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	dirs, err := runsIn(dir, 0)
 	if err != nil {
@@ -181,7 +182,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 		switch err := result.ReadJSON(d, result.ResultFile, &r.result); {
 		case err != nil && !isWhole(d):
 			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
-		case errors.Is(err, fs.ErrNotExist): // it was not judged
+		case errors.Is(err, fs.ErrNotExist): // not judged yet
 			if goesOn(d) {
 				return nil, exitcode.Usagef("%s: the run goes on (wait for its end)", d)
 			}
@@ -206,7 +207,7 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 	return once(all), nil
 }
 
-// goesOn reports whether a run is at work in a directory.
+// goesOn reports whether a run is in progress in dir.
 func goesOn(dir string) bool {
 	lock, err := cluster.LockDir(dir)
 	if err != nil {
@@ -218,17 +219,17 @@ func goesOn(dir string) bool {
 	return lock == nil
 }
 
-// errNoRun is the error of a directory without runs.
+// errNoRun is returned for a directory without runs.
 var errNoRun = errors.New("no run is in it")
 
-// isWhole reports whether a directory is that of a run as it was recorded; a baseline keeps its results only.
+// isWhole reports whether dir has the recordings of a run; a baseline keeps only its results.
 func isWhole(dir string) bool {
 	return slices.ContainsFunc([]string{result.TimelineFile, result.MeasurementsFile, result.TSDBDir}, func(name string) bool {
 		return !isNew(filepath.Join(dir, name))
 	})
 }
 
-// once leaves each run in a set once, however many copies of it there are.
+// once removes all but the first copy of each run.
 func once(all []recorded) []recorded {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(r recorded) bool {
@@ -250,7 +251,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 		return nil, nil
 	}
 	if _, err := os.Stat(filepath.Join(dir, result.ABFile)); err == nil && depth > 0 {
-		return nil, nil // its runs are no runs of this set
+		return nil, nil // its runs do not belong to this set
 	} else if err == nil {
 		return nil, exitcode.Usagef("%s: an A/B comparison has two sets of runs (name one of them: %s or %s)", dir, filepath.Join(dir, "a"), filepath.Join(dir, "b"))
 	}
@@ -264,7 +265,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
-		if info, err := os.Stat(path); err != nil || !info.IsDir() || slices.Contains(uncounted, e.Name()) { // of a link, what it leads to
+		if info, err := os.Stat(path); err != nil || !info.IsDir() || slices.Contains(uncounted, e.Name()) { // Stat follows links
 			continue
 		}
 		below, err := runsIn(path, depth+1)
@@ -276,7 +277,7 @@ func runsIn(dir string, depth int) (all []string, err error) {
 	return all, nil
 }
 
-// uncountedIn names the runs that do not count, where dir is a side of an A/B comparison.
+// uncountedIn names the runs that do not count if dir is a side of an A/B comparison.
 func uncountedIn(dir string) (names []string, err error) {
 	whole, err := filepath.EvalSymlinks(dir)
 	if err == nil {
@@ -297,7 +298,7 @@ func uncountedIn(dir string) (names []string, err error) {
 	if err != nil {
 		return nil, exitcode.Usagef("%s: %w", dir, userfile.Cause(err))
 	}
-	for _, e := range entries { // a run that was cut off is in no pair
+	for _, e := range entries { // an interrupted run is in no pair
 		counts := slices.ContainsFunc(countedPairs(c.Pairs), func(p result.Pair) bool { return filepath.Base(memberDir("", p.Number)) == e.Name() })
 		if !counts {
 			names = append(names, e.Name())
@@ -306,12 +307,12 @@ func uncountedIn(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// unlike names the first field in which two scenarios differ, but for those by which two planes are compared; empty:
-// none.
+// unlike returns the first field in which two scenarios differ, or "" if they are alike. It ignores the fields in which
+// two sides may differ, such as the control plane and the seed.
 func unlike(a, b *scenario.Scenario) string {
 	of := func(s *scenario.Scenario) map[string]any {
 		c := *s
-		c.Bundle() // by which what is replayed has names of its content
+		c.Bundle() // names replayed files by their content
 		c.ControlPlane, c.Seed, c.Variant, c.Gates, c.Compare, c.Description = scenario.Scenario{}.ControlPlane, 0, "", nil, nil, ""
 		c.Variants, c.Capacity = nil, nil
 		var fields map[string]any
@@ -333,14 +334,14 @@ func unlike(a, b *scenario.Scenario) string {
 	return ""
 }
 
-// keys are those of two maps, each once, sorted.
+// keys returns the keys of both maps, sorted and without duplicates.
 func keys[V any](a, b map[string]V) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// differences lists configuration, versions, hosts and seeds that are not the same in both sets.
+// differences lists the configuration, versions, hosts and seeds that differ between the sets.
 func differences(sets [2][]recorded) []result.Difference {
 	all := []result.Difference{}
 	facts := func(r recorded) map[string]string {
@@ -370,7 +371,7 @@ func differences(sets [2][]recorded) []result.Difference {
 	return all
 }
 
-// flatten writes a value's fields as path and text.
+// flatten writes the fields of v to into, as path and text.
 func flatten(into map[string]string, path string, v any) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
@@ -393,7 +394,7 @@ func flatten(into map[string]string, path string, v any) {
 	walk(path, node)
 }
 
-// judgeSets fills in what two sets of runs tell.
+// judgeSets fills in the results of comparing two sets of runs.
 func judgeSets(c *result.AB) {
 	for _, gated := range []bool{true, false} {
 		var of []*result.ABFigure
@@ -438,7 +439,7 @@ func judgeSets(c *result.AB) {
 	checkVerdicts(c, c.Sets.A, c.Sets.B)
 }
 
-// tooFew says why so few runs tell nothing; empty: they are enough.
+// tooFew says why there are too few runs for an answer. Empty means there are enough.
 func tooFew(c result.AB) string {
 	switch a, b := len(c.Sets.A), len(c.Sets.B); {
 	case a == 1 && b == 1:
@@ -449,12 +450,12 @@ func tooFew(c result.AB) string {
 	return ""
 }
 
-// setsOf are a figure's values as they are judged: none where it lacks some.
+// setsOf returns a figure's values in the form in which they are judged, or no values if some are missing.
 func setsOf(f *result.ABFigure, a, b []float64) (s paired.Sets) {
 	if f.Detail != "" || len(a) == 0 || len(b) == 0 {
 		return s
 	}
-	if slices.Min(a) <= 0 || slices.Min(b) <= 0 { // they have no ratio
+	if slices.Min(a) <= 0 || slices.Min(b) <= 0 { // these values have no ratio
 		s = paired.Sets{A: a, B: b, Differences: true, Level: math.Abs(stat.Mean(a, nil)), Gone: gone(f, a, b)}
 	} else {
 		s = paired.Sets{A: logs(a), B: logs(b)}
@@ -473,7 +474,7 @@ func logs(values []float64) []float64 {
 	return all
 }
 
-// valuesOf are a figure's values in a set, and where only a lower bound is known.
+// valuesOf returns a figure's values in a set, and says where only a lower bound is known.
 func valuesOf(f *result.ABFigure, side string, set []result.Member) (all []float64, lower string) {
 	for _, m := range set {
 		if slices.Contains(m.AtLeast, f.Name) {

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// record writes the results of n runs into dir/NAME/1, 2, ...: what a comparison reads of them.
+// record writes the results of n runs into dir/1, 2, ...: the files that a comparison reads.
 func record(t *testing.T, dir string, n int, text string, value func(i int) float64, change func(*result.Run)) string {
 	t.Helper()
 	for i := range n {
@@ -82,7 +82,7 @@ func TestCompareRecordedRuns(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotComparable is refused in one line.
+// TestWhatIsNotComparable: runs that are not comparable are refused with an error of one line.
 func TestWhatIsNotComparable(t *testing.T) {
 	dir := t.TempDir()
 	a := record(t, filepath.Join(dir, "a"), 1, text, around(1, 0), nil)
@@ -132,7 +132,7 @@ func TestSetsOfZeros(t *testing.T) {
 	}
 }
 
-// Where all figures are advice too few runs are still said to tell nothing.
+// Too few runs are reported as such even if all figures are advice.
 func TestOneRunEachOfAdvice(t *testing.T) {
 	dir := t.TempDir()
 	advice := strings.ReplaceAll(text, ", spread: 3%", "")
@@ -144,7 +144,7 @@ func TestOneRunEachOfAdvice(t *testing.T) {
 	}
 }
 
-// The figures are those of the newest run, and what another one lacks is said.
+// The newest run defines the figures, and notes report those that another run lacks.
 func TestFiguresOfTheNewestRun(t *testing.T) {
 	dir := t.TempDir()
 	older := strings.Replace(text, "  - {name: calm, objective: request-latency, spread: 3%}\n", "  - {name: gone, objective: unsent}\n", 1)
@@ -156,7 +156,7 @@ func TestFiguresOfTheNewestRun(t *testing.T) {
 	}
 }
 
-// A set may be put together of links, and a side of a comparison be named by one: what counted there counts.
+// A set may consist of symbolic links, and a side of a comparison may be named by one. The same runs count.
 func TestSetsOfLinks(t *testing.T) {
 	dir := t.TempDir()
 	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
@@ -208,7 +208,8 @@ func TestCopiesOfARunCountOnce(t *testing.T) {
 	}
 }
 
-// A damaged baseline is listed as such, is not added to, and its runs are not judged anew without their recordings.
+// A damaged baseline is listed as damaged and cannot be added to. Its runs are not judged again without their
+// recordings.
 func TestDamagedBaseline(t *testing.T) {
 	dir := t.TempDir()
 	runs := record(t, filepath.Join(dir, "runs"), 3, text, around(1, 0.02), nil)
@@ -239,7 +240,7 @@ func TestDamagedBaseline(t *testing.T) {
 	}
 }
 
-// A run that was cut short is not for a baseline.
+// A run that was cut short cannot be saved in a baseline.
 func TestBaselineOfWholeRuns(t *testing.T) {
 	dir := t.TempDir()
 	for why, change := range map[string]func(*result.Run){
@@ -254,7 +255,7 @@ func TestBaselineOfWholeRuns(t *testing.T) {
 	}
 }
 
-// TestBaseline: what is saved compares as the runs did, and is added to.
+// TestBaseline: saved runs compare as the original runs did, and more can be added.
 func TestBaseline(t *testing.T) {
 	dir := t.TempDir()
 	runs := record(t, filepath.Join(dir, "runs"), 4, text, around(1, 0.02), nil)

@@ -25,21 +25,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Side is A or B with the scenario that it runs.
+// Side is A or B with its scenario.
 type Side struct {
 	result.Side
 	Scenario *scenario.Scenario
-	// file is its config file.
+	// file is the side's config file.
 	file string
 }
 
-// gateSpec is a feature gate and its value.
+// gateSpec matches a feature gate and its value.
 var gateSpec = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)=(true|false)$`)
 
 const specHint = "a controlplane binary, a config file, a baseline's directory, a setting as nodes.count=50, a feature gate as WatchList=false, variant=NAME or rev=REVISION"
 
-// NewSide reads what --a or --b says, and the scenario with it. sets are those of both sides. read reads the scenario
-// with settings. A revision is built when the comparison begins.
+// NewSide parses the specs of --a or --b and reads the scenario with them. sets are the settings of both sides. read
+// reads the scenario with settings. A revision is not built until the comparison begins.
 func NewSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (Side, error) {
 	s := Side{Side: result.Side{Spec: specs}}
 	s.Set = append(s.Set, sets...)
@@ -106,7 +106,8 @@ func (s *Side) take(ctx context.Context, spec string) error {
 	return s.config(spec)
 }
 
-// isProgram reports whether a file is a program by its first bytes, as one that lost its mode on the way is.
+// isProgram reports whether the first bytes of a file mark it as a program. A program may have lost its executable bit
+// in a copy.
 func isProgram(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {
@@ -114,11 +115,11 @@ func isProgram(file string) bool {
 	}
 	defer f.Close()
 	head := make([]byte, 4)
-	n, _ := io.ReadFull(f, head) // a shorter file is none
+	n, _ := io.ReadFull(f, head) // a shorter file is not a program
 	return slices.ContainsFunc([]string{"\x7fELF", "\xcf\xfa\xed\xfe", "#!"}, func(magic string) bool { return strings.HasPrefix(string(head[:n]), magic) })
 }
 
-// given is the binary or the revision of a side.
+// given returns the binary or the revision of a side.
 func (s *Side) given() string {
 	if s.Revision != "" {
 		return "rev=" + s.Revision
@@ -126,7 +127,7 @@ func (s *Side) given() string {
 	return s.ControlPlane
 }
 
-// config puts a file with the settings of a plane in the place of the scenario's controlPlane.
+// config replaces the scenario's controlPlane with the settings in a file.
 func (s *Side) config(file string) error {
 	if s.file != "" {
 		return exitcode.Usagef("%s was given too (name one config file)", s.file)
@@ -148,15 +149,15 @@ func (s *Side) config(file string) error {
 	if settings == nil {
 		return exitcode.Usagef("no settings of a control plane (it is what a scenario has under controlPlane:)")
 	}
-	line, err := json.Marshal(settings) // which is YAML too
+	line, err := json.Marshal(settings) // JSON is also YAML
 	if err != nil {
 		return exitcode.Usagef("the name of a setting is no text (write it in quotes)")
 	}
-	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // whatever else is set holds on top of it
+	s.Set = append([]string{"controlPlane=" + string(line)}, s.Set...) // other settings override the file
 	return nil
 }
 
-// revision finds the commit of the checkout in the working directory, and where its build is.
+// revision resolves rev in the checkout of the working directory, and sets the path of its build.
 func (s *Side) revision(ctx context.Context, rev string) error {
 	commit, err := git(ctx, "rev-parse", "--verify", "--quiet", rev+"^{commit}")
 	var said *exec.ExitError
@@ -179,7 +180,8 @@ func (s *Side) revision(ctx context.Context, rev string) error {
 	return nil
 }
 
-// Build builds the binary of a side that is a revision, unless it was built before. It may take minutes; step says so.
+// Build builds the binary of a side that is a revision, unless the build exists already. It reports to step, as a build
+// may take minutes.
 func (s *Side) Build(ctx context.Context, step func(string)) (err error) {
 	if s.Revision == "" {
 		return nil
@@ -223,7 +225,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 func command(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its child processes end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -233,7 +235,7 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// saidBy puts what a program said on standard error into its error.
+// saidBy adds the last line that a program wrote to standard error to its error.
 func saidBy(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// readEmpty reads a scenario that says nothing.
+// readEmpty returns an empty scenario.
 func readEmpty([]string) (*scenario.Scenario, error) { return &scenario.Scenario{}, nil }
 
 func TestSideIsABinary(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSideIsABinary(t *testing.T) {
 	}
 }
 
-// Two binaries, files or variants for one side contradict each other.
+// A side cannot have two binaries, config files or variants.
 func TestSideOfTwoKinds(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, mode os.FileMode) string {
@@ -45,14 +45,14 @@ func TestSideOfTwoKinds(t *testing.T) {
 	}
 }
 
-// A variant of no name, as of a variable that is not set, is not the scenario as it is.
+// An empty variant name, such as from an unset variable, is refused and does not mean the plain scenario.
 func TestSideIsAVariant(t *testing.T) {
 	if _, err := NewSide(t.Context(), "--b", []string{"variant="}, nil, readEmpty); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "--b variant=: it names none") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A config file is the plane on which settings hold, and its texts keep their spaces.
+// Settings apply on top of a config file, and its strings keep their spaces.
 func TestSideIsAConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plane.yaml")
 	if err := os.WriteFile(file, []byte("# a plane\netcd:\n  members: 3\n  flags: {name: \"two  spaces\"}\n"), 0o600); err != nil {
@@ -65,7 +65,8 @@ func TestSideIsAConfig(t *testing.T) {
 	}
 }
 
-// A program that lost its mode on the way is no config file, and what is wrong with one is said in a line.
+// A program without its executable bit is not taken for a config file, and what is wrong with a config file is reported
+// in one line.
 func TestSideIsWhatItSeems(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{

@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sidesOf is the statistic of the two sides of a figure: the geometric mean, or the mean where a value is 0 or negative.
+// sidesOf returns the statistic for the two sides of a figure: the geometric mean, or the mean if a value is 0 or
+// negative.
 func sidesOf(a, b []float64) result.Statistic {
 	for _, v := range slices.Concat(a, b) {
 		if v <= 0 {
@@ -19,8 +20,8 @@ func sidesOf(a, b []float64) result.Statistic {
 	return result.GeometricMean
 }
 
-// showSides sets what is shown of a figure's sides: the statistic that the change is of, so that the change leads from one
-// side to the other.
+// showSides sets the values shown for a figure's sides. It uses the statistic of the change, so that the change leads
+// from A's value to B's.
 func showSides(f *result.ABFigure, how result.Statistic, a, b []float64) {
 	f.Statistic = how
 	weights := make([]float64, len(a))

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The change of a figure leads from A to B: it is of the same statistic, which the figure names.
+// The change of a figure leads from A to B by the same statistic, which the figure names.
 func TestChangeLeadsFromOneSideToTheOther(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -78,7 +78,7 @@ func TestChangeLeadsFromOneSideToTheOther(t *testing.T) {
 	}
 }
 
-// Medians may go up while the geometric mean goes down: what is shown goes the way of the change.
+// The medians may rise while the geometric mean falls. The values shown follow the change.
 func TestSidesGoTheWayOfTheChange(t *testing.T) {
 	a, b := []float64{8.2, 8.3, 8.4, 8.5, 30}, []float64{8.7, 8.8, 8.9, 9, 9.1}
 	c := result.AB{Plan: paired.Default(), Figures: []result.ABFigure{{Name: "f", Better: "lower", Gated: true}}}

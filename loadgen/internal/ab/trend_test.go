@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A figure that is defined otherwise in an earlier run has no value there.
+// A figure has no value in an earlier run that defines it differently.
 func TestTrendOfARedefinedFigure(t *testing.T) {
 	dir := t.TempDir()
 	record(t, filepath.Join(dir, "1"), 1, strings.Replace(text, "objective: request-latency", "expr: up", 1), around(1, 0), nil)
@@ -26,7 +26,7 @@ func TestTrendOfARedefinedFigure(t *testing.T) {
 	}
 }
 
-// A trend of runs without figures is none, and one with a run of an unknown time has no order.
+// A trend needs runs with figures and known start times.
 func TestTrendOfWhatCannotBeFollowed(t *testing.T) {
 	dir := t.TempDir()
 	record(t, dir, 1, text, around(1, 0), nil)
@@ -48,7 +48,7 @@ func TestTrendOfWhatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// A run that was cut short is no point of a trend.
+// A run that was cut short is not a point of a trend.
 func TestTrendLeavesOutWhatWasCutShort(t *testing.T) {
 	dir := t.TempDir()
 	record(t, filepath.Join(dir, "1"), 1, text, around(1, 0), nil)
@@ -59,7 +59,7 @@ func TestTrendLeavesOutWhatWasCutShort(t *testing.T) {
 	}
 }
 
-// A run that goes on is not judged by who compares it.
+// A run in progress is not judged when it is compared.
 func TestRunThatGoesOnIsNotCompared(t *testing.T) {
 	dir := archivetest.SoundRun(t)
 	lock, err := cluster.LockDir(dir)

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A figure of which nothing is left in B has changed by -100%, and by no more; where A varied, so did not the change.
+// A figure that falls to 0 in B has changed by -100%, and never by more. If A varies, this change does not.
 func TestFigureThatIsGone(t *testing.T) {
 	plan := paired.Default()
 	plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}}

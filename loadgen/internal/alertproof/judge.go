@@ -20,12 +20,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// calm is how long what still fires at the end is followed: longer than the
-// longest range of a rule that resolves by the passing of time, an hour.
+// calm is how long alerts that still fire at the end are followed: longer than the longest
+// range, an hour, of a rule that resolves by the passing of time.
 const calm = 75 * time.Minute
 
-// Prove judges the run in dir by the proofs that its scenario is for. It reads nothing
-// but the directory, and writes nothing.
+// Prove judges the run in dir by the proofs of its scenario. It only reads the directory,
+// and writes nothing.
 func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 		j := Judged{Proof: p.Name, Scenario: rec.Run.Scenario, Started: rec.Run.Started, Verdict: result.NoData, Outcomes: []Outcome{}}
 		if rec.Archive != nil && rec.Scenario != nil {
 			j, err = Judge(ctx, p, rec)
-			if err != nil && ctx.Err() == nil { // what cannot be read of the archive is damaged
+			if err != nil && ctx.Err() == nil { // an archive that cannot be read is damaged
 				rec.AddDamage(&result.Damaged{File: result.TSDBDir, Err: err})
 				j.Verdict, err = result.NoData, nil
 			}
@@ -62,7 +62,7 @@ func Prove(ctx context.Context, dir string) (all []Judged, err error) {
 	return all, nil
 }
 
-// NotRun is a proof whose run came to nothing.
+// NotRun returns a proof that was not run, with the reason.
 func NotRun(p Proof, why error) Judged {
 	return Judged{
 		Proof: p.Name, Scenario: p.ScenarioName(), Verdict: result.NoData, Outcomes: []Outcome{},
@@ -70,8 +70,8 @@ func NotRun(p Proof, why error) Judged {
 	}
 }
 
-// Judge judges a run by a proof. An error is the context's, or one of the
-// archive or of the rules; all else is said in what it returns.
+// Judge judges a run by a proof. It returns errors of the context, the archive and the
+// rules; all other problems are in the result.
 func Judge(ctx context.Context, p Proof, in *rundir.Recorded) (Judged, error) {
 	rules, err := alerting.Shipped()
 	if err != nil {
@@ -126,7 +126,7 @@ type judge struct {
 	h      alerting.History
 }
 
-// doubts say why the run proves nothing.
+// doubts returns the reasons why the run proves nothing.
 func (j *judge) doubts(s *scenario.Scenario) []string {
 	all := []string{}
 	run := j.in.Run
@@ -190,7 +190,7 @@ func (j *judge) outcome(ctx context.Context, a alerts.Alert) (Outcome, error) {
 	return o, err
 }
 
-// blind reports whether the rule could not have fired whatever had happened, which is no
+// blind reports whether the rule could not have fired in any case. Its verdict is then no
 // data.
 func (j *judge) blind(ctx context.Context, o *Outcome) (bool, error) {
 	visible, err := j.rules.Look(ctx, j.in.Archive, o.Rule, alerting.Known(j.in.Scenario.Record.Drop))
@@ -212,7 +212,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	fail := func(format string, args ...any) {
 		o.Verdict, o.Why = result.Fail, fmt.Sprintf(format, args...)
 	}
-	// What was pending when the cause began would have fired without it.
+	// An alert that was pending when the cause began would have fired without it.
 	i := slices.IndexFunc(lives, func(f alerting.Firing) bool { return !f.Pending.Before(cause) })
 	if early := slices.IndexFunc(lives, func(f alerting.Firing) bool {
 		return f.Fired.Before(cause) && (f.Resolved.IsZero() || f.Resolved.After(cause))
@@ -237,7 +237,7 @@ func (j *judge) must(ctx context.Context, o *Outcome, a alerts.Alert, e alerts.E
 	latency := f.Fired.Sub(cause).Seconds()
 	o.FiredAt, o.Latency = j.since(f.Fired), &latency
 	last := f
-	for _, other := range lives[i:] { // several instances, or one that came back
+	for _, other := range lives[i:] { // several instances, or one that fired again
 		if other.Resolved.IsZero() || !last.Resolved.IsZero() && other.Resolved.After(last.Resolved) {
 			last = other
 		}
@@ -279,7 +279,7 @@ func (j *judge) nearly(rule string, cause time.Time) string {
 
 func (j *judge) since(at time.Time) *float64 { return new(at.Sub(j.h.Start).Seconds()) }
 
-// describe is an alert's labels in a few words, without those of the rule itself.
+// describe returns an alert's labels in a few words, without the rule's own labels.
 func describe(set map[string]string) string {
 	var parts []string
 	for name, v := range set {
@@ -304,7 +304,7 @@ func seconds(s float64) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// cause is when what must fire a rule began, or why that is not known.
+// cause returns when the cause of a rule began, or why that is not known.
 func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why string, err error) {
 	p, ok := j.phases[e.Phase]
 	if !ok {
@@ -338,13 +338,13 @@ func (j *judge) cause(ctx context.Context, e alerts.Expected) (at time.Time, why
 	return at, "", nil
 }
 
-// cut are the phases of the proof's scenario that this run has not, or not to
-// their end: of a run that was shorter, silence says nothing.
+// cut returns the phases of the proof's scenario that are missing or incomplete in this
+// run: silence in a shorter run proves nothing.
 func (j *judge) cut(s *scenario.Scenario) []string {
 	var all []string
 	for _, x := range s.Phases {
 		p, ok := j.phases[x.Name]
-		// A phase ends when its time is over, never before.
+		// A phase ends when its time is over, never earlier.
 		if short := p.End.Sub(p.Start) < x.For.D(); !ok || p.Interrupted || short {
 			all = append(all, x.Name)
 		}

@@ -30,8 +30,8 @@ func judged(t *testing.T, p Proof, in *rundir.Recorded) Judged {
 	return j
 }
 
-// slowPath is a run in which the disk is slow from so long after the begin of its
-// phase, and the link all of its own.
+// slowPath is a run in which the disk is slow from `after` on in its phase, and the link
+// is slow in all of its phase.
 func slowPath(t *testing.T, after time.Duration, o record.Options, more func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
 	return recordRun(t, byName(t, "slow-path"), o, func(l *archivetest.Lab, phase string, at time.Duration) {
@@ -57,14 +57,14 @@ func TestProven(t *testing.T) {
 	if j.Verdict != result.Pass || len(j.Reasons) > 0 {
 		t.Fatalf("%s: %q", j.Verdict, j.Reasons)
 	}
-	// Scrapes at 0 s, 1 s, then each 5 s to 46 s; the disk's phase begins at 47 s, its
-	// fault a second later. At 60 s two scrapes of the twelve before had slow fsyncs:
-	// over a tenth. `for` lasts from then until 120 s.
+	// Scrapes are at 0 s, 1 s, then every 5 s to 46 s. The disk's phase begins at 47 s, its
+	// fault a second later. At 60 s two of the twelve scrapes before had slow fsyncs: over a
+	// tenth. `for` lasts from then until 120 s.
 	o := j.Outcome("EtcdWALFsyncSlow")
 	if o.Part != MustFire || *o.CauseAt != 48 || *o.FiredAt != 120 || *o.Latency != 72 || *o.Floor != 92 || o.InCalm {
 		t.Errorf("%+v: cause %v, fired %v, latency %v of %v", o, *o.CauseAt, *o.FiredAt, *o.Latency, *o.Floor)
 	}
-	// The last slow one is scraped at 187 s: 2 minutes later a tenth is left at most.
+	// The last slow fsync is scraped at 187 s: 2 minutes later at most a tenth is left.
 	if *o.ResolvedAt < 187+90 || *o.ResolvedAt > 187+120 {
 		t.Errorf("it resolved at %v", *o.ResolvedAt)
 	}
@@ -78,7 +78,7 @@ func TestProven(t *testing.T) {
 	}
 }
 
-// What is not as it has to be fails, and says how.
+// Every violation of the proof fails, with the reason.
 func TestFails(t *testing.T) {
 	p := byName(t, "slow-path")
 	fails := func(t *testing.T, j Judged, rule, why string) {
@@ -136,7 +136,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A rule that follows from the fault may fire, and its reason is told.
+// A rule that follows from the fault may fire, and the outcome gives the reason.
 func TestAllowed(t *testing.T) {
 	p := byName(t, "slow-disk")
 	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, _ time.Duration) {
@@ -155,7 +155,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// A run that was none proves nothing, and neither does silence without data.
+// An incomplete run proves nothing, and neither does silence without data.
 func TestInconclusiveProofs(t *testing.T) {
 	p := byName(t, "slow-path")
 	sound := slowPath(t, 0, record.Options{}, nil)
@@ -189,8 +189,8 @@ func TestInconclusiveProofs(t *testing.T) {
 	}
 }
 
-// A rule that looks back an hour resolves in the calm after the run; the second
-// of two faults is its cause.
+// A rule that looks back an hour resolves in the calm after the run. The second of two
+// faults is its cause.
 func TestResolvesInCalm(t *testing.T) {
 	p := byName(t, "peers")
 	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {
@@ -221,7 +221,7 @@ func TestResolvesInCalm(t *testing.T) {
 }
 
 // What is taken out of the recorded data fires the rules about the monitoring,
-// and the same run as it was fires nothing.
+// and the same run without changes fires nothing.
 func TestMonitoring(t *testing.T) {
 	in := recordRun(t, byName(t, "monitoring"), record.Options{}, func(l *archivetest.Lab, _ string, _ time.Duration) { fsync(l, 0.002) })
 	j := judged(t, byName(t, "monitoring"), in)
@@ -236,7 +236,7 @@ func TestMonitoring(t *testing.T) {
 	if r.Verdict != result.Pass || r.HealthySeconds < 600 || len(r.Proven) != 2 {
 		t.Errorf("%s: %q, %v s", r.Verdict, calm.Reasons, r.HealthySeconds)
 	}
-	// Of a run that was shorter, silence says nothing.
+	// Silence in a shorter run proves nothing.
 	in.Measurements.Phases = slices.Clone(in.Measurements.Phases)
 	in.Measurements.Phases[1].End = in.Measurements.Phases[1].End.Add(-time.Minute)
 	short := judged(t, byName(t, "healthy"), in)
@@ -245,7 +245,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// Latency counts from when what the rule reads says that the cause is there.
+// Latency counts from the time at which the rule's data shows the cause.
 func TestSince(t *testing.T) {
 	p := byName(t, "nodes")
 	in := recordRun(t, p, record.Options{}, func(l *archivetest.Lab, phase string, at time.Duration) {

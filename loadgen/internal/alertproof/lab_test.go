@@ -19,11 +19,11 @@ var (
 	requestEdges = []float64{0.05, 0.1, 0.25, 0.5, 1}
 )
 
-// scraped is the time between scrapes.
+// scraped is the interval between scrapes.
 const scraped = 5 * time.Second
 
-// recordRun goes through the phases of a scenario; each is called for the 5 s
-// before a scrape, so long after the phase's start. A phase of a condition lasts
+// recordRun runs through the phases of a scenario. It calls each for the 5 s before a
+// scrape, with the time since the phase's start. A phase with a condition lasts
 // 10 s.
 func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest.Lab, phase string, at time.Duration)) *rundir.Recorded {
 	t.Helper()
@@ -60,7 +60,7 @@ func recordRun(t *testing.T, p Proof, o record.Options, each func(l *archivetest
 	return in
 }
 
-// faults are the events of those of a phase.
+// faults returns the events of a phase's faults.
 func faults(p scenario.Phase, start time.Time) []result.Event {
 	var all []result.Event
 	for i, f := range p.Faults {
@@ -78,8 +78,8 @@ func faults(p scenario.Phase, start time.Time) []result.Event {
 	return all
 }
 
-// healthy adds the counts of a sound plane in 5 s, but for what tests
-// say themselves.
+// healthy adds the counts of a sound plane in 5 s, except the counts that tests
+// add themselves.
 func healthy(l *archivetest.Lab) {
 	for name, c := range l.Parts {
 		c.Add("process_cpu_seconds_total", 1)
@@ -96,7 +96,7 @@ func healthy(l *archivetest.Lab) {
 	}
 }
 
-// fsync counts 50 of a length on every member.
+// fsync counts 50 fsyncs of length v on every member.
 func fsync(l *archivetest.Lab, v float64) {
 	for name, c := range l.Parts {
 		if strings.HasPrefix(name, "etcd") {

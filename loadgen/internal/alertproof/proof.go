@@ -9,7 +9,7 @@
 //   - Every other rule was silent all the time.
 //
 // A run that was cut short, missed a fault, had an unexpected exit or a saturated
-// generator (unless that is the fault) proves nothing, which is no data.
+// generator (unless that is the fault) proves nothing; its verdict is no data.
 package alertproof
 
 import (
@@ -28,13 +28,13 @@ import (
 //go:embed runs/*.yaml
 var runs embed.FS
 
-// Proof is a scenario and what it must do to the alerts.
+// Proof is a scenario and its required effect on the alerts.
 type Proof struct{ alerts.Run }
 
 // Stall stops the generator for a part of each second of a phase.
 type Stall = alerts.Stall
 
-// All are the proofs, in the order of the table of package alerts.
+// All returns the proofs, in the order of the table of package alerts.
 func All() []Proof {
 	var all []Proof
 	for _, r := range alerts.Runs() {
@@ -43,13 +43,13 @@ func All() []Proof {
 	return all
 }
 
-// ScenarioName is that of the scenario to run.
+// ScenarioName is the name of the scenario to run.
 func (p Proof) ScenarioName() string { return cmp.Or(p.Scenario, p.Name) }
 
-// Source is the text of the scenario.
+// Source returns the text of the scenario.
 func (p Proof) Source() ([]byte, error) { return runs.ReadFile("runs/" + p.ScenarioName() + ".yaml") }
 
-// Read is the scenario, checked with its gates.
+// Read returns the scenario, checked with its gates.
 func (p Proof) Read() (*scenario.Scenario, error) {
 	text, err := p.Source()
 	if err != nil {
@@ -70,7 +70,7 @@ func (p Proof) expects(rule string) *alerts.Expected {
 	return nil
 }
 
-// allows says why a rule may fire; empty: it must not.
+// allows returns the reason why a rule may fire; empty: it must not.
 func (p Proof) allows(rule string) string {
 	for _, a := range p.Allow {
 		if slices.Contains(a.Rules, rule) {
@@ -88,13 +88,13 @@ func proofNames() []string {
 	return all
 }
 
-// Of are the proofs that a run of a scenario is for.
+// Of returns the proofs that a run of a scenario is for.
 func Of(scenario string) []Proof {
 	return slices.DeleteFunc(All(), func(p Proof) bool { return p.ScenarioName() != scenario })
 }
 
-// Select are the proofs of these names, and for each of these rules the one that
-// alerts.Table names. Without any it is all of them.
+// Select returns the proofs of these names and, for each of these rules, the proof that
+// alerts.Table names. Without names and rules it returns all proofs.
 func Select(names, rules []string) ([]Proof, error) {
 	if len(names)+len(rules) == 0 {
 		return All(), nil

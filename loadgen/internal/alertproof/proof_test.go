@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Every alert has a proof, the one that its table names, and every proof is of
-// alerts that exist.
+// Every alert has the proof that its table names, and every proof is of alerts
+// that exist.
 func TestEveryAlertHasAProof(t *testing.T) {
 	expected := map[string][]string{}
 	known := map[string]bool{}
@@ -45,8 +45,8 @@ func TestEveryAlertHasAProof(t *testing.T) {
 	}
 }
 
-// Each scenario is valid, has the phases that its proof speaks of, and fires by
-// its own gates what the proof expects: it can be run by hand.
+// Each scenario is valid, has the phases that its proof names, and its own gates require
+// the alerts that the proof expects: it can be run by hand.
 func TestScenarios(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range All() {
@@ -100,7 +100,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// primary is the proof that the table of alerts names for a rule.
+// primary returns the proof that the table of alerts names for a rule.
 func primary(rule string) string {
 	for _, p := range alerts.Table() {
 		if p.Name == rule {
@@ -110,9 +110,9 @@ func primary(rule string) string {
 	return ""
 }
 
-// A cause lasts until its rule may at last fire, 1.5 times its floor, or what it
-// does stays; and it begins after what is steady could have been seen. Phases of
-// the length of a condition count with nothing.
+// A cause lasts until its rule may fire at the latest, 1.5 times its floor, or its effect
+// stays. It begins after a steady state could have been seen. The length of phases with a
+// condition counts as zero.
 func TestCausesLast(t *testing.T) {
 	all, err := alerts.Rules()
 	if err != nil {

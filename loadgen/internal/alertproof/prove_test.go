@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A run that lacks the phases of its proof proves nothing.
+// A run without the phases of its proof proves nothing.
 func TestProveRunWithoutPhasesOfProof(t *testing.T) {
 	l := archivetest.New(t, record.Options{}, "etcd-0")
 	p := result.Phase{Name: "calm", Start: l.Boundary(time.Second)}

@@ -32,32 +32,32 @@ type Outcome struct {
 	Severity string         `json:"severity"`
 	Part     Part           `json:"part"`
 	Verdict  result.Verdict `json:"verdict"`
-	// Why says in a line what is wrong, what could not be judged, or of a rule that
-	// may fire and did, why it may.
+	// Why says in a line what is wrong, what could not be judged, or why a rule that fired
+	// may fire.
 	Why string `json:"why,omitempty"`
-	// Fired reports whether it did, at any time.
+	// Fired reports whether the rule fired at any time.
 	Fired bool `json:"fired"`
-	// CauseAt is when the cause of a rule that must fire began; FiredAt when it
-	// fired after that, of another its first time.
+	// CauseAt is when the cause of a rule that must fire began. FiredAt is when the rule
+	// fired after that or, for other rules, when it first fired.
 	CauseAt *float64 `json:"causeAtSeconds,omitempty"`
 	FiredAt *float64 `json:"firedAtSeconds,omitempty"`
-	// ResolvedAt is when it had resolved; past the end of the run in calm that was
-	// made up (package documentation). Nil: it did not.
+	// ResolvedAt is when the rule had resolved. After the end of the run it is in the made-up
+	// calm (package documentation). Nil: it did not resolve.
 	ResolvedAt *float64 `json:"resolvedAtSeconds,omitempty"`
-	// InCalm: it resolved after the end of the run.
+	// InCalm says that the rule resolved after the end of the run.
 	InCalm bool `json:"resolvedInCalm,omitempty"`
-	// Latency is from the cause to the firing, Floor the longest it may take if
-	// nothing is late; Bound is 1.5 times that.
+	// Latency is the time from the cause to the firing. Floor is the longest time it may take if
+	// nothing is late; the bound is 1.5 times that.
 	Latency *float64 `json:"latencySeconds,omitempty"`
 	Floor   *float64 `json:"floorSeconds,omitempty"`
 	// Of are the labels of the alerts that fired.
 	Of []string `json:"of,omitempty"`
 }
 
-// Bound is how many times its floor a detection may take.
+// Bound is the factor by which a detection may exceed its floor.
 const Bound = 1.5
 
-// Judged is one proof, judged.
+// Judged is a proof with its verdict.
 type Judged struct {
 	Proof    string         `json:"proof"`
 	Scenario string         `json:"scenario"`
@@ -66,7 +66,7 @@ type Judged struct {
 	Seconds  float64        `json:"seconds"` // from the first scrape to the last
 	Rounds   int            `json:"rounds"`  // evaluations of groups
 	Verdict  result.Verdict `json:"verdict"`
-	// Reasons say in a line each why it is no pass.
+	// Reasons say, in a line each, why the verdict is not pass.
 	Reasons []string `json:"reasons"`
 	// Outcomes of all rules, in their order.
 	Outcomes []Outcome `json:"outcomes"`
@@ -80,27 +80,27 @@ func (j Judged) Outcome(rule string) *Outcome {
 	return nil
 }
 
-// Report is all proofs that were judged.
+// Report has all judged proofs.
 type Report struct {
 	Schema string `json:"schema"` // stormglass.proof/v1
 	// Verdict: fail if any proof failed, else no data if any could not be judged or
-	// a rule was asked for and not tried, else pass.
+	// a wanted rule was not tried, else pass.
 	Verdict  result.Verdict `json:"verdict"`
 	ExitCode int            `json:"exitCode"` // 0, 1 or 3
 	Proofs   []Judged       `json:"proofs"`
-	// Proven are the rules that fired wherever they had to; Failed those that did
-	// not, or were heard where they had to be silent; Untried those that no proof
-	// here expects, or whose proof could not be judged.
+	// Proven are the rules that fired wherever they had to. Failed are the rules that
+	// did not, or that fired where they had to be silent. Untried are the rules that no
+	// proof here expects, or whose proof could not be judged.
 	Proven  []string `json:"proven"`
 	Failed  []string `json:"failed"`
 	Untried []string `json:"untried"`
-	// Unrelated counts alerts that fired where they had to be silent.
+	// Unrelated counts alerts that fired although they had to be silent.
 	Unrelated int `json:"unrelated"`
-	// HealthySeconds is how long runs without any fault were, altogether.
+	// HealthySeconds is the total length of runs without any fault.
 	HealthySeconds float64 `json:"healthySeconds"`
 }
 
-// NewReport sums up proofs. wanted are the rules that have to be proven.
+// NewReport sums up proofs. wanted are the rules that must be proven.
 func NewReport(proofs []Judged, wanted []string) Report {
 	r := Report{Schema: Schema, Verdict: result.Pass, Proofs: proofs, Proven: []string{}, Failed: []string{}, Untried: []string{}}
 	doubts := len(proofs) == 0
@@ -155,8 +155,8 @@ func ruleVerdict(proofs []Judged, rule string) result.Verdict {
 // The marks of the matrix.
 const legend = "F fired as it had to   x did not, or too late   c fired as it may, as a consequence   ! fired and had to be silent   . silent   ? not to be told"
 
-// Text writes a report for a person: the sum, the proofs, the matrix of rules
-// and proofs with each rule's latency beside its floor, and what is wrong.
+// Text writes a report for a person: the sum, the proofs, the matrix of rules and
+// proofs with each rule's latency next to its floor, and what is wrong.
 func Text(w io.Writer, r Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n\n", strings.ToUpper(string(r.Verdict)), headline(r))
@@ -224,8 +224,8 @@ func matrix(b *strings.Builder, r Report) {
 	}
 }
 
-// figures are the latency of a rule, its floor, how many times that it was, and
-// how long it fired.
+// figures returns the latency of a rule, its floor, their ratio, and how long the rule
+// fired.
 func figures(o *Outcome) string {
 	if o == nil || o.Floor == nil {
 		return ""
@@ -267,7 +267,7 @@ func letter(i int) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// cell makes text stand for itself in a cell of a table.
+// cell escapes text for a cell of a table.
 func cell(s string) string { return markdown.Cell(oneLine(s)) }
 
 // Markdown writes a report for the page of a pull request.

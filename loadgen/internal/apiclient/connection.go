@@ -12,17 +12,17 @@ import (
 // zero value is ready. It is safe for concurrent use.
 type Connection struct {
 	mu      sync.Mutex
-	conns   []*h2conn.Conn // the last is in use; others go on to the end of their streams
-	dialing chan struct{}  // closed when the dial under way is over; nil without one
+	conns   []*h2conn.Conn // the last is in use; earlier ones serve their open streams until those end
+	dialing chan struct{}  // closed when the current dial ends; nil if no dial is running
 }
 
-// Get returns a usable connection, dialled by one of its callers at a time.
+// Get returns a usable connection, dialled if needed. Only one caller dials at a time.
 func (c *Connection) Get(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error)) (*h2conn.Conn, error) {
 	return c.GetFree(ctx, dial, 0)
 }
 
-// GetFree returns a usable connection with at least so many streams free, dialled if the one in use has fewer: the
-// others go on beside it.
+// GetFree returns the connection in use if it is usable and has at least the given number of free streams.
+// Otherwise it dials a new one; open streams stay on the old connections.
 func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h2conn.Conn, error), least int) (*h2conn.Conn, error) {
 	for {
 		c.mu.Lock()
@@ -55,7 +55,7 @@ func (c *Connection) GetFree(ctx context.Context, dial func(context.Context) (*h
 	}
 }
 
-// Drop ends the connections, abruptly as a power loss or in order. The next Get dials anew.
+// Drop ends the connections, either abruptly, like a power loss, or in order. The next Get dials again.
 func (c *Connection) Drop(abrupt bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Connection) Drop(abrupt bool) {
 	}
 }
 
-// Ended returns when the connections that were dropped have ended, or ctx has.
+// Ended waits until the dropped connections have ended or ctx is done.
 func (c *Connection) Ended(ctx context.Context) {
 	c.mu.Lock()
 	conns := slices.Clone(c.conns)

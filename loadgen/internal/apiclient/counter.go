@@ -12,10 +12,10 @@ import (
 // are left out. The zero value is ready, and safe for concurrent use.
 type Counter struct{ sent atomic.Int64 }
 
-// Sent is how many were sent so far.
+// Sent returns the number of requests sent so far.
 func (c *Counter) Sent() int64 { return c.sent.Load() }
 
-// Counted is a copy of a config whose clients are counted.
+// Counted returns a copy of a config whose clients are counted.
 func (c *Counter) Counted(config *rest.Config) *rest.Config {
 	counted := rest.CopyConfig(config)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, c} })
@@ -34,5 +34,6 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// WrappedRoundTripper is of utilnet.RoundTripperWrapper: clients look below for a transport that they can cancel and close.
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper: clients look below for a transport that they can cancel and
+// close.
 func (c counting) WrappedRoundTripper() http.RoundTripper { return c.next }

@@ -49,7 +49,7 @@ type Endpoint struct {
 	renewed      time.Time
 }
 
-// New reads a rest.Config. Clients of one server may share roots. A server that is not https is refused.
+// New reads a rest.Config. Clients of one server may share roots. It rejects a server that is not https.
 func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	if c == nil {
 		return nil, errors.New("no configuration of the API server's client")
@@ -104,8 +104,9 @@ func New(c *rest.Config, roots *Roots) (*Endpoint, error) {
 	return to, nil
 }
 
-// Headers are those of each request with tokens or impersonation, nil where the certificate says all. They are
-// renewed after RenewEvery; while that fails the old ones are returned. The caller must not change them.
+// Headers returns the headers for authentication by token or impersonation, or nil if the client certificate
+// suffices. It renews them after RenewEvery and returns the old ones while renewal fails. The caller must not
+// modify them.
 func (e *Endpoint) Headers() (http.Header, error) {
 	if e.authenticate == nil {
 		return nil, nil
@@ -135,7 +136,7 @@ func (e *Endpoint) Request(method, path string) (*h2conn.Request, error) {
 	return &h2conn.Request{Method: method, Path: e.Prefix + path, UserAgent: e.Agent, Extra: h}, nil
 }
 
-// Connect opens a connection. o lacks TLS and, where it is the endpoint's, DialContext.
+// Connect opens a connection. It sets the TLS configuration in o and, unless o has its own, DialContext.
 func (e *Endpoint) Connect(ctx context.Context, o h2conn.Options) (*h2conn.Conn, error) {
 	o.TLS = e.TLS
 	if o.DialContext == nil {

@@ -21,8 +21,8 @@ import (
 // DialFunc opens a connection, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy returns the proxy of requests to the API server of c: proxy-url of its kubeconfig, else what HTTPS_PROXY,
-// HTTP_PROXY and NO_PROXY say. Nil: there is none.
+// Proxy returns the proxy for requests to the API server of c: proxy-url of its kubeconfig, otherwise the proxy set by
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY. It returns nil if no proxy applies.
 func Proxy(c *rest.Config) (*url.URL, error) {
 	server, _, err := rest.DefaultServerUrlFor(c)
 	if err != nil {
@@ -40,8 +40,8 @@ func Proxy(c *rest.Config) (*url.URL, error) {
 	return via, nil
 }
 
-// Dialer returns how connections to the API server of c are opened: through its Proxy, if it has one, and by c.Dial, if
-// that is set. Errors of the proxy are *net.OpError with Op "proxyconnect" or "socks connect", as those of net/http.
+// Dialer returns a function that opens connections to the API server of c, through its Proxy, if any, and with c.Dial,
+// if set. Errors of the proxy are *net.OpError with Op "proxyconnect" or "socks connect", as in net/http.
 func Dialer(c *rest.Config) (DialFunc, error) {
 	direct := DialFunc(c.Dial)
 	if direct == nil {

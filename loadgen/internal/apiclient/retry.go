@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// RefusedBudget bounds retries of requests that are answered 401 or 403: an API server that has just started answers so
-// until it has read its RBAC rules.
+// RefusedBudget bounds retries of requests that are answered 401 or 403, as a newly started API server answers until it
+// has read its RBAC rules.
 const RefusedBudget = 15 * time.Second
 
-// Backoff is a wait that is doubled with each failure in a row.
+// Backoff is a wait that doubles with each consecutive failure.
 type Backoff struct {
 	First, Most time.Duration
 }
 
-// Wait is the wait after so many failures in a row, lengthened up to twofold by random, from 0 to 1.
+// Wait returns the wait after the given number of consecutive failures. random, from 0 to 1, lengthens it up to
+// twofold.
 func (b Backoff) Wait(failures int, random float64) time.Duration {
 	d := b.First
 	for range failures - 1 {
@@ -26,7 +27,7 @@ func (b Backoff) Wait(failures int, random float64) time.Duration {
 	return d + time.Duration(random*float64(d))
 }
 
-// Pause waits for d; false if ctx ended before.
+// Pause waits for d. It returns false if ctx ended first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

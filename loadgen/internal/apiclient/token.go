@@ -14,7 +14,7 @@ func (t *Token) Set(token string) { t.newest.Store(&token) }
 // Known reports whether there is a token yet.
 func (t *Token) Known() bool { return t.newest.Load() != nil }
 
-// Get returns the newest token; "" if there is none yet.
+// Get returns the newest token, or "" if there is no token yet.
 func (t *Token) Get() string {
 	if newest := t.newest.Load(); newest != nil {
 		return *newest

@@ -1,6 +1,6 @@
-// Package archive reads what a run scraped: a Prometheus TSDB in the run directory,
-// asked by PromQL. Open never changes it; the store of a killed run is recovered in a
-// copy.
+// Package archive reads the metrics that a run scraped, with PromQL, from a Prometheus
+// TSDB in the run directory. Open never changes the TSDB; it recovers the store of a
+// killed run in a copy.
 package archive
 
 import (
@@ -29,16 +29,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Archive answers PromQL over what a run recorded. Times are whole milliseconds.
+// Archive evaluates PromQL over the metrics of a run. Times are whole milliseconds.
 type Archive struct {
 	queryable storage.Queryable
 	engine    *promql.Engine
 	closers   []func() error
 }
 
-// Series is one series with its points in order of time.
+// Series is one series with its points in chronological order.
 type Series struct {
-	Labels map[string]string // with __name__ where it has one
+	Labels map[string]string // includes __name__ if the series has one
 	Points []Point
 }
 
@@ -54,11 +54,11 @@ type Sample struct {
 	V      float64
 }
 
-// NewParser parses the PromQL of Prometheus, within bounds.
+// NewParser returns a parser for Prometheus' PromQL that rejects expressions past a bound.
 func NewParser() parser.Parser { return bounded{parser.NewParser(parser.Options{})} }
 
-// NewEngine evaluates that PromQL within bounds; queries limits how many run at a time,
-// nil does not.
+// NewEngine returns an engine for that PromQL. queries limits the number of concurrent
+// queries; nil means no limit.
 func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{
 		Logger: slog.New(slog.DiscardHandler), MaxSamples: samples, Timeout: timeout, ActiveQueryTracker: queries,
@@ -67,25 +67,25 @@ func NewEngine(samples int, timeout time.Duration, queries promql.QueryTracker) 
 	})
 }
 
-// Equal matches the series whose label has a value.
+// Equal matches the series whose label has the value v.
 func Equal(label, v string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, label, v)
 }
 
-// Window is the range, as PromQL writes it, that takes in the boundary scrapes
-// at start and end both, in an expression evaluated at end: "1m30s1ms".
+// Window returns the PromQL range that covers the scrapes at both start and end, for
+// an expression that is evaluated at end. An example is "1m30s1ms".
 func Window(start, end time.Time) string {
 	return model.Duration(end.Sub(start).Truncate(time.Millisecond) + time.Millisecond).String()
 }
 
-// Open opens the archive of the run in dir without changing it. The
-// archive of a run that was killed, or still goes on, is recovered in a copy
-// under the system's temporary directory, which Close removes. Every error is a
+// Open opens the archive of the run in dir without changing it. If the run was
+// killed or is still in progress, it recovers the archive in a copy under the
+// system's temporary directory, which Close removes. Every error is a
 // *result.Damaged.
 func Open(dir string) (a *Archive, err error) {
 	a = &Archive{engine: NewEngine(50_000_000, 2*time.Minute, nil)}
-	// Before Prometheus' TSDB opens them: it would wait for a writer of a FIFO, and
-	// copy a file of any size.
+	// Check the files before Prometheus' TSDB opens them: it would wait for the writer of
+	// a FIFO, and copy a file of any size.
 	files, err := result.FilesBelow(dir, result.TSDBDir)
 	if err != nil {
 		return nil, err
@@ -111,10 +111,10 @@ func (a *Archive) open(dir string, files []string) (err error) {
 	return err
 }
 
-// ulidLength is that of the name of a block, as Prometheus' TSDB draws it.
+// ulidLength is the length of a block's name, which Prometheus' TSDB generates.
 const ulidLength = 26
 
-// openBlocks serves from the blocks of a run that ended in order.
+// openBlocks opens the blocks of a run that ended normally.
 func (a *Archive) openBlocks(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *Archive) openBlocks(dir string) error {
 	}
 	var blocks []tsdb.BlockReader
 	for _, e := range entries {
-		if len(e.Name()) != ulidLength { // what a kill while the archive was closed has left, or a file browser
+		if len(e.Name()) != ulidLength { // from a kill during Close, or from a file browser
 			continue
 		}
 		b, err := tsdb.OpenBlock(nil, filepath.Join(dir, e.Name()), chunkenc.NewPool(), nil)
@@ -149,15 +149,15 @@ func (a *Archive) openBlocks(dir string) error {
 	return nil
 }
 
-// Storage returns the storage that the archive's queries read, and their engine,
-// for those who lay series of their own over it: rules do.
+// Storage returns the storage that the archive's queries read, and their engine.
+// Rules use them to add series.
 func (a *Archive) Storage() (storage.Queryable, *promql.Engine) { return a.queryable, a.engine }
 
 // Over returns an archive of samples that are still being recorded. It cannot
 // evaluate PromQL.
 func Over(samples storage.Queryable) *Archive { return &Archive{queryable: samples} }
 
-// Evaluating is Over, with PromQL.
+// Evaluating is like Over, but can evaluate PromQL.
 func Evaluating(samples storage.Queryable) *Archive {
 	return &Archive{queryable: samples, engine: NewEngine(5_000_000, 30*time.Second, nil)}
 }
@@ -172,8 +172,8 @@ func (a *Archive) Close() error {
 	return errors.Join(errs...)
 }
 
-// Instant evaluates a PromQL expression at one moment. A scalar is one sample
-// without labels.
+// Instant evaluates a PromQL expression at one time. It returns a scalar as one
+// sample without labels.
 func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []Sample, err error) {
 	defer survive(&err)
 	q, err := a.engine.NewInstantQuery(ctx, a.queryable, nil, expr, at)
@@ -199,8 +199,8 @@ func (a *Archive) Instant(ctx context.Context, expr string, at time.Time) (_ []S
 	return nil, fmt.Errorf("%s: gives a %s, not a vector or a scalar", expr, res.Value.Type())
 }
 
-// Range evaluates a PromQL expression at start, start+step, ... end. Where a
-// series has no value it has no point.
+// Range evaluates a PromQL expression at start, start+step, ... end. A series has
+// no point where it has no value.
 func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := NewRangeQuery(ctx, a.engine, a.queryable, nil, expr, start, end, step)
@@ -223,9 +223,9 @@ func (a *Archive) Range(ctx context.Context, expr string, start, end time.Time, 
 	return all, nil
 }
 
-// Samples are the raw samples, from start to end, both included, of every
-// series that all matchers fit. Staleness markers are left out, and so are
-// series that have no sample then.
+// Samples returns the raw samples from start to end, both included, of every
+// series that all matchers match. It leaves out staleness markers, and series
+// without samples in that time.
 func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []Series, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -256,8 +256,8 @@ func (a *Archive) Samples(ctx context.Context, start, end time.Time, matchers ..
 	return all, nil
 }
 
-// Instances are the values of label instance among the series that have a
-// place in the archive between start and end and that all matchers fit, sorted.
+// Instances returns the sorted values of the label instance of the series that are
+// in the archive between start and end and that all matchers match.
 func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (_ []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -276,9 +276,8 @@ func (a *Archive) Instances(ctx context.Context, start, end time.Time, matchers 
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// LabelNames are the names of the labels, __name__ included, of the series that
-// have a place in the archive between start and end and that all matchers fit,
-// sorted.
+// LabelNames returns the sorted label names, including __name__, of the series
+// that are in the archive between start and end and that all matchers match.
 func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers ...*labels.Matcher) (names []string, err error) {
 	defer survive(&err)
 	q, err := a.queryable.Querier(start.UnixMilli(), end.UnixMilli())
@@ -292,9 +291,9 @@ func (a *Archive) LabelNames(ctx context.Context, start, end time.Time, matchers
 	return names, nil
 }
 
-// Bounds are the first and the last moment at which every target was scraped
-// (or was tried to be): the run's first and last boundary. Where there is no
-// such moment they are those of the first and the last scrape of any.
+// Bounds returns the first and the last time at which every target was scraped,
+// successfully or not: the run's first and last boundary. If there is no such
+// time, it returns the first and the last scrape of any target.
 func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error) {
 	all, err := a.scrapes(ctx)
 	if err != nil {
@@ -328,7 +327,7 @@ func (a *Archive) Bounds(ctx context.Context) (first, last time.Time, err error)
 	return first, last, nil
 }
 
-// Scraped are the moments of the first and the last scrape of any target.
+// Scraped returns the times of the first and the last scrape of any target.
 func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error) {
 	all, err := a.scrapes(ctx)
 	for _, s := range all {
@@ -344,13 +343,13 @@ func (a *Archive) Scraped(ctx context.Context) (first, last time.Time, err error
 	return first, last, err
 }
 
-// scrapes are the samples of up of all targets.
+// scrapes returns the samples of up for all targets.
 func (a *Archive) scrapes(ctx context.Context) ([]Series, error) {
 	return a.Samples(ctx, time.UnixMilli(0), time.UnixMilli(math.MaxInt64/2), Equal(model.MetricNameLabel, "up"))
 }
 
-// survive makes an error of a panic: Prometheus' TSDB trusts what its checksums do
-// not cover, and reads past the end of what was cut off.
+// survive converts a panic to an error. Prometheus' TSDB trusts data that its checksums do
+// not cover, and reads past the end of truncated files.
 func survive(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("it cannot be read: %v", p)

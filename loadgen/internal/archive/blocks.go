@@ -15,16 +15,16 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// prometheusBlock is the length of Prometheus' own blocks, to whose multiples they are
-// aligned: blocks of others would overlap with them.
+// prometheusBlock is the length of Prometheus' own blocks, which are aligned to its multiples.
+// Blocks of another length would overlap with them.
 const prometheusBlock = 2 * time.Hour
 
-// appendAtMost bounds the samples of one commit.
+// appendAtMost is the number of samples after which a commit follows.
 const appendAtMost = 100_000
 
-// WriteBlocks writes the samples of q from start to end, in ms, both included, as blocks of
-// Prometheus' TSDB into dir, which exists, and returns how many blocks and samples it
-// wrote. A block appears there whole or not at all.
+// WriteBlocks writes the samples of q from start to end, in ms, both included, to blocks of
+// Prometheus' TSDB in dir, which must exist. It returns the number of blocks and samples
+// written. Each block appears in dir only when it is complete.
 func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, end int64) (blocks, samples int, err error) {
 	length := prometheusBlock.Milliseconds()
 	for from := start - start%length; from <= end; from += length {
@@ -39,7 +39,7 @@ func WriteBlocks(ctx context.Context, dir string, q storage.Queryable, start, en
 	return blocks, samples, nil
 }
 
-// writeWindow writes one block, or none where there is no sample.
+// writeWindow writes one block, or none if there are no samples.
 func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, end int64) (samples int, err error) {
 	scratch, err := os.MkdirTemp("", "stormglass-block-")
 	if err != nil {
@@ -47,7 +47,7 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	o := tsdb.DefaultHeadOptions()
-	// Twice the block: a head refuses samples that are half a range older than its newest.
+	// Twice the block length, because a head rejects samples that are half a range older than its newest sample.
 	o.ChunkRange, o.ChunkDirRoot = 2*prometheusBlock.Milliseconds(), scratch
 	o.StripeSize, o.ChunkWriteBufferSize = stripes, chunkBuffer
 	log := slog.New(slog.DiscardHandler)
@@ -72,7 +72,7 @@ func writeWindow(ctx context.Context, dir string, q storage.Queryable, start, en
 	return samples, nil
 }
 
-// fill copies samples into a head, and counts them.
+// fill copies samples into a head and counts them.
 func fill(ctx context.Context, head *tsdb.Head, q storage.Queryable, start, end int64) (samples int, err error) {
 	app := head.AppenderV2(ctx)
 	pending := 0

@@ -12,22 +12,22 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// The bounds of an expression, checked before it is evaluated: Prometheus' own bounds on samples and time are checked while it is, and
-// one allocation can be past them.
+// The bounds of an expression. They are checked before its evaluation. Prometheus checks its own bounds on samples and time only
+// during the evaluation, and a single allocation can exceed them.
 const (
 	maxExpr = 64 << 10
-	// maxSteps of a range query or a subquery: the points of one series that are held at a time.
+	// maxSteps is the maximum number of steps of a range query or a subquery: the points of one series in memory at a time.
 	maxSteps = 100_000
-	// maxGrowth is how many times as long a label may become by label_join and label_replace.
+	// maxGrowth is the maximum factor by which label_join and label_replace may lengthen a label.
 	maxGrowth = 1_000
-	// defaultStep of a subquery without one, Prometheus' default evaluation interval.
+	// defaultStep is the step of a subquery that does not set one. It is Prometheus' default evaluation interval.
 	defaultStep = time.Minute
 )
 
-// bounded is a parser of expressions whose evaluation takes bounded memory.
+// bounded is a parser that only accepts expressions whose evaluation needs bounded memory.
 type bounded struct{ parser.Parser }
 
-// ParseExpr also refuses what is past a bound.
+// ParseExpr parses an expression and rejects it if it exceeds a bound.
 func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	if len(text) > maxExpr {
 		return nil, fmt.Errorf("the expression has %d bytes, the limit is %d", len(text), maxExpr)
@@ -39,7 +39,7 @@ func (p bounded) ParseExpr(text string) (parser.Expr, error) {
 	return root, cost{growth: 1}.check(root)
 }
 
-// NewRangeQuery is the engine's, within bounds.
+// NewRangeQuery is like the engine's method, but rejects queries that exceed a bound.
 func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o promql.QueryOpts, expr string, start, end time.Time, step time.Duration) (promql.Query, error) {
 	root, err := NewParser().ParseExpr(expr)
 	if err != nil {
@@ -55,8 +55,8 @@ func NewRangeQuery(ctx context.Context, e *promql.Engine, q storage.Queryable, o
 	return e.NewRangeQuery(ctx, q, o, expr, start, end, step)
 }
 
-// cost grows with each node that encloses another: span is the time over which the inner node is evaluated, growth the factor by
-// which labels become longer.
+// cost accumulates from the outer nodes of an expression to the inner ones. span is the time over which a node is evaluated,
+// growth the factor by which labels become longer.
 type cost struct {
 	span   time.Duration
 	growth float64
@@ -69,7 +69,7 @@ func (c cost) fits(what string, step time.Duration) error {
 	return nil
 }
 
-// check returns an error for the first node past a bound.
+// check returns an error for the first node that exceeds a bound.
 func (c cost) check(n parser.Node) error {
 	switch n := n.(type) {
 	case *parser.SubqueryExpr:
@@ -94,7 +94,7 @@ func (c cost) check(n parser.Node) error {
 	return nil
 }
 
-// growthOf returns how many times as long as its longest label a function can make a label.
+// growthOf returns the maximum factor by which a function lengthens a label, compared with its longest input label.
 func growthOf(call *parser.Call) float64 {
 	switch call.Func.Name {
 	case "label_join":

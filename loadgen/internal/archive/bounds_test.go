@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// What would take memory without a bound is refused before it is evaluated.
+// Expressions that need unbounded memory are rejected before their evaluation.
 func TestExpressionsAreBounded(t *testing.T) {
 	doubled := "up"
 	for range 30 {
@@ -34,7 +34,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 	}
 }
 
-// A subquery of a range query is evaluated over all of its range.
+// A range query evaluates a subquery over its whole range.
 func TestRangeQueriesAreBounded(t *testing.T) {
 	end := time.UnixMilli(1_800_000_000_000)
 	for _, c := range []struct {

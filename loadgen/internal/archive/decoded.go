@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// decoded is a block of which each series is decoded once for all queries. An index finds the labels of a series by a walk through its
-// symbols, and a report asks for the same series many times.
+// decoded is a block that decodes each series once for all queries. An index finds the labels of a series by walking
+// through its symbols, and a report requests the same series many times.
 type decoded struct {
 	tsdb.BlockReader
 
@@ -27,7 +27,7 @@ func decodedOnce(b tsdb.BlockReader) *decoded {
 	return &decoded{BlockReader: b, known: map[storage.SeriesRef]decodedSeries{}}
 }
 
-// Index is of tsdb.BlockReader.
+// Index implements tsdb.BlockReader.
 func (d *decoded) Index() (tsdb.IndexReader, error) {
 	r, err := d.BlockReader.Index()
 	if err != nil {
@@ -36,7 +36,7 @@ func (d *decoded) Index() (tsdb.IndexReader, error) {
 	return decodedIndex{r, d}, nil
 }
 
-// series returns a series that was decoded before, or decodes it.
+// series returns a decoded series. It decodes the series on first use.
 func (d *decoded) series(ref storage.SeriesRef, builder *labels.ScratchBuilder, from tsdb.IndexReader) (decodedSeries, error) {
 	d.mu.RLock()
 	s, ok := d.known[ref]
@@ -59,7 +59,7 @@ type decodedIndex struct {
 	block *decoded
 }
 
-// Series is of tsdb.IndexReader.
+// Series implements tsdb.IndexReader.
 func (i decodedIndex) Series(ref storage.SeriesRef, builder *labels.ScratchBuilder, metas *[]chunks.Meta) error {
 	s, err := i.block.series(ref, builder, i.IndexReader)
 	if err != nil {

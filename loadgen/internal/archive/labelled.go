@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Merge reads from several storages as if they were one.
+// Merge combines several storages into one.
 func Merge(all ...storage.Queryable) storage.Queryable {
 	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		var opened []storage.Querier
@@ -30,8 +30,8 @@ func Merge(all ...storage.Queryable) storage.Queryable {
 	})
 }
 
-// WithLabels returns a storage whose series have more labels. A label of the same name
-// on a series becomes exported_NAME, as in a scrape.
+// WithLabels returns a storage that adds labels to all series. An existing label of the same
+// name becomes exported_NAME, as in a scrape.
 func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryable {
 	if len(more) == 0 {
 		return inner
@@ -45,7 +45,7 @@ func WithLabels(inner storage.Queryable, more map[string]string) storage.Queryab
 	})
 }
 
-// AddLabels returns own with more labels, as WithLabels does.
+// AddLabels adds labels to own as WithLabels does.
 func AddLabels(own labels.Labels, more map[string]string) labels.Labels {
 	b := labels.NewBuilder(own)
 	for name, v := range more {
@@ -62,8 +62,8 @@ type labelled struct {
 	more  map[string]string
 }
 
-// matched splits matchers into those of the added labels, which it evaluates, and those
-// of the inner storage. ok is false where an added label does not match.
+// matched evaluates the matchers for added labels and returns all other matchers, for the
+// inner storage. ok is false if an added label does not match.
 func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, ok bool) {
 	for _, m := range matchers {
 		v, added := l.more[m.Name]
@@ -74,13 +74,13 @@ func (l labelled) matched(matchers []*labels.Matcher) (inner []*labels.Matcher, 
 			return nil, false
 		}
 	}
-	if len(inner) == 0 { // the storage refuses a selection of everything that is written as none
+	if len(inner) == 0 { // the storage rejects a selection without matchers
 		inner = append(inner, Named())
 	}
 	return inner, true
 }
 
-// Select sorts again: a label in the middle changes the order of series.
+// Select sorts the series again, because an added label can change their order.
 func (l labelled) Select(ctx context.Context, _ bool, hints *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
 	inner, ok := l.matched(matchers)
 	if !ok {
@@ -132,7 +132,7 @@ func (l labelled) LabelNames(ctx context.Context, hints *storage.LabelHints, mat
 // Close implements storage.LabelQuerier.
 func (l labelled) Close() error { return l.inner.Close() }
 
-// relabelled is a series under other labels.
+// relabelled is a series with other labels.
 type relabelled struct {
 	storage.Series
 	labels labels.Labels
@@ -140,7 +140,7 @@ type relabelled struct {
 
 func (r relabelled) Labels() labels.Labels { return r.labels }
 
-// seriesList is a set of series in memory; its samples stay in the storage.
+// seriesList is a series set in memory. The samples stay in the storage.
 type seriesList struct {
 	all      []storage.Series
 	at       int

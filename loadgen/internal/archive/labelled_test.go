@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// stored is a storage with one sample of each series.
+// stored returns a storage with one sample for each series.
 func stored(t *testing.T, series ...labels.Labels) *tsdb.DB {
 	t.Helper()
 	db, err := archive.OpenStore(t.TempDir(), 0)
@@ -37,8 +37,8 @@ func stored(t *testing.T, series ...labels.Labels) *tsdb.DB {
 	return db
 }
 
-// Storages under labels of their own are one: series are in order, although a label in
-// their middle changes it, each is selected by its label, and labels are listed.
+// Storages with different added labels can be merged. The series stay sorted although an added
+// label changes their order, can be selected by that label, and the labels are listed.
 func TestWithLabels(t *testing.T) {
 	name := func(more ...string) labels.Labels {
 		return labels.FromStrings(append([]string{"__name__", "x"}, more...)...)
@@ -83,7 +83,7 @@ func TestWithLabels(t *testing.T) {
 	}
 }
 
-// Stream gives the samples of a time, with both its ends, and no others.
+// Stream returns the samples from start to end, both included, and no others.
 func TestStream(t *testing.T) {
 	db := stored(t, labels.FromStrings("__name__", "x"), labels.FromStrings("__name__", "y"))
 	for _, c := range []struct {
@@ -101,7 +101,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A run that was killed has scrapes of some targets after the last one of all.
+// A killed run has scrapes of some targets after the last scrape of all targets.
 func TestScrapedPastTheLastBoundary(t *testing.T) {
 	up := func(instance string) labels.Labels { return labels.FromStrings("__name__", "up", "instance", instance) }
 	db := stored(t, up("a"), up("b"))

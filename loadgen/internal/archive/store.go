@@ -21,25 +21,25 @@ import (
 )
 
 const (
-	// blockLength is longer than any run: the head stays one piece until Close.
+	// blockLength exceeds the length of any run, so that the head stays in one piece until Close.
 	blockLength = 7 * 24 * time.Hour
-	// blocksKept is how many blocks a retention is divided into: whole blocks are
-	// forgotten, and the youngest is in memory.
+	// blocksKept is the number of blocks in a retention period. Only whole blocks are
+	// deleted, and the newest block is in memory.
 	blocksKept = 8
-	// shortestBlock keeps samples in reach that come a little late.
+	// shortestBlock is long enough that the head accepts samples that arrive a little late.
 	shortestBlock = 10 * time.Minute
-	// stripes of the head's locks. Prometheus' 16,384 are for many cores and
-	// cost memory; ours has a handful of writers.
+	// stripes is the number of lock stripes of the head. Prometheus' default of 16,384 is for
+	// many cores and needs more memory; this store has only a few writers.
 	stripes = 256
-	// chunkBuffer is the smallest write buffer the head's chunk files allow.
+	// chunkBuffer is the smallest write buffer that the head's chunk files allow.
 	chunkBuffer = 64 << 10
-	// chunkFile is the size of a block's files of chunks. Each is allocated whole before it is written, so Prometheus'
-	// 512 MiB would need as much of a free disk.
+	// chunkFile is the size of a block's chunk files. Each file is allocated before it is written, so Prometheus' default
+	// would require 512 MiB of free disk space.
 	chunkFile = 16 << 20
 )
 
-// OpenStore opens a TSDB in dir. It neither compacts nor forgets, unless it is given a
-// retention: then it keeps samples for at least that time.
+// OpenStore opens a TSDB in dir. Without a retention it neither compacts nor deletes samples. With a retention it
+// keeps samples for at least that time.
 func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	length := blockLength
 	if retention > 0 {
@@ -62,7 +62,7 @@ func OpenStore(dir string, retention time.Duration) (*tsdb.DB, error) {
 	return db, nil
 }
 
-// Seal writes what is in memory as one block, closes db and removes its
+// Seal writes the samples in memory as one block, closes db and removes its
 // write-ahead log.
 func Seal(dir string, db *tsdb.DB) error {
 	err := writeBlock(dir, db)
@@ -72,7 +72,7 @@ func Seal(dir string, db *tsdb.DB) error {
 	return errors.Join(os.RemoveAll(filepath.Join(dir, WalDir)), os.RemoveAll(filepath.Join(dir, headChunksDir)))
 }
 
-// The TSDB's own names.
+// Directory names of the TSDB.
 const (
 	WalDir        = "wal"
 	headChunksDir = "chunks_head"
@@ -93,22 +93,22 @@ func writeBlock(dir string, db *tsdb.DB) error {
 	return err
 }
 
-// Both reads from two storages as if they were one.
+// Both combines two storages into one.
 func Both(a, b storage.Queryable) storage.Queryable { return Merge(a, b) }
 
-// startJitter, in seconds, is how far two readings of one process' start time
-// may lie apart: it is reckoned from the kernel's boot time, which moves with
+// startJitter is the maximum difference, in seconds, between two readings of a process'
+// start time. It is derived from the kernel's boot time, which moves with
 // the clock.
 const startJitter = 2
 
-// SameProcess reports whether two values of process_start_time_seconds are of
-// one process. Zero is unknown, and like no other.
+// SameProcess reports whether two values of process_start_time_seconds belong to the same
+// process. Zero means unknown and equals nothing.
 func SameProcess(a, b float64) bool {
 	return a != 0 && b != 0 && math.Abs(a-b) < startJitter
 }
 
-// recover replays the write-ahead log in a copy: a log that was cut off in
-// mid-record is repaired by writing to it.
+// recover replays the write-ahead log in a copy, because the TSDB repairs a log that
+// was cut off within a record by writing to it.
 func (a *Archive) recover(dir string, files []string) error {
 	copied, err := os.MkdirTemp("", "stormglass-archive-")
 	if err != nil {
@@ -127,8 +127,8 @@ func (a *Archive) recover(dir string, files []string) error {
 	return nil
 }
 
-// copyArchive copies blocks and the write-ahead log, which holds every sample
-// that is in no block. The head's chunk files would only speed up the replay,
+// copyArchive copies the blocks and the write-ahead log, which holds every sample
+// that is not in a block. It skips the head's chunk files: they only speed up the replay
 // and may be cut off.
 func copyArchive(to, from string, files []string) error {
 	for _, name := range files {

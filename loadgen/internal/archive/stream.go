@@ -11,15 +11,15 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// Stream calls f with each series that all matchers fit and its samples from start to
-// end, in ms, both included. Staleness markers are among them. The samples are valid until f
-// returns. It does not sort series. An error of f ends it and is returned as it is.
+// Stream calls f with each series that all matchers match and its samples from start to
+// end, in ms, both included. The samples include staleness markers and are valid until f
+// returns. The series are not sorted. Stream stops at an error of f and returns it unchanged.
 func Stream(ctx context.Context, q storage.Queryable, start, end int64, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	return StreamSome(ctx, q, start, end, func(labels.Labels) bool { return true }, f, matchers...)
 }
 
-// StreamSome is Stream of the series that wanted accepts. The samples of others are not
-// read.
+// StreamSome is like Stream for the series that wanted accepts. It does not read the samples
+// of other series.
 func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, wanted func(labels.Labels) bool, f func(labels.Labels, []promql.FPoint) error, matchers ...*labels.Matcher) (err error) {
 	defer survive(&err)
 	opened, err := q.Querier(start, end)
@@ -57,7 +57,7 @@ func StreamSome(ctx context.Context, q storage.Queryable, start, end int64, want
 	return nil
 }
 
-// Named matches every series: each has a name.
+// Named matches every series, because each has a name.
 func Named() *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
 }

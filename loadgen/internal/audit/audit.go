@@ -1,5 +1,5 @@
-// Package audit sums up the requests of a load in the audit log of a bundled plane:
-// ReadLog makes the summary, which is kept as audit.json in the run directory.
+// Package audit summarizes the requests of a load from the audit log of a bundled control plane.
+// ReadLog creates the summary, which is stored as audit.json in the run directory.
 package audit
 
 import (
@@ -21,38 +21,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Audit summarizes our requests in the API servers' audit logs: audit.json.
+// Audit summarizes the load's requests in the API servers' audit logs. It is the content of audit.json.
 type Audit struct {
-	// Files that were read.
+	// Files is the number of files read.
 	Files int `json:"files"`
-	// Events that are in Classes. Foreign are of other users, Other no ended
-	// request for a resource, Outside received in no phase.
+	// Events is the number of events in Classes. Foreign counts events of other users, Other
+	// events that do not end a request for a resource, Outside events received outside all phases.
 	Events  int64 `json:"events"`
 	Foreign int64 `json:"foreign,omitempty"`
 	Other   int64 `json:"other,omitempty"`
 	Outside int64 `json:"outside,omitempty"`
-	// Malformed lines are no events; Torn end within one, of a server that was
-	// killed. Backwards ended before they were received: the
-	// machine's clock was set, and nothing can be made of them.
+	// Malformed counts lines that are not events, Torn lines that end within an event because
+	// a server was killed. Backwards counts events that ended before they were received,
+	// because the machine's clock was set; they are not evaluated.
 	Malformed int64   `json:"malformed,omitempty"`
 	Torn      int64   `json:"torn,omitempty"`
 	Backwards int64   `json:"backwards,omitempty"`
 	Classes   []Class `json:"classes"`
 }
 
-// Class are our requests of one verb and resource in a phase.
+// Class describes the load's requests of one verb and resource in a phase.
 type Class struct {
 	Phase    string `json:"phase"`
-	Verb     string `json:"verb"`     // as audit events have it: an apply is a patch
-	Resource string `json:"resource"` // as deployments.apps or pods/status
+	Verb     string `json:"verb"`     // as in audit events: an apply is a patch
+	Resource string `json:"resource"` // such as deployments.apps or pods/status
 	Tenant   string `json:"tenant,omitempty"`
-	// Server is the time from a request's receipt to the end of its handler,
+	// Server is the time from the receipt of a request to the end of its handler,
 	// by the server's wall clock in microseconds.
 	Server result.Latency       `json:"server"`
 	Slow   *result.SlowRequests `json:"slow,omitempty"`
 }
 
-// Load reads audit.json of a run directory; nil if there is none. Every error
+// Load reads audit.json of a run directory. It returns nil if the file is missing. Every error
 // is a *result.Damaged.
 func Load(dir string) (*Audit, error) {
 	a := &Audit{}
@@ -63,7 +63,7 @@ func Load(dir string) (*Audit, error) {
 	return a, err
 }
 
-// Check returns an error if the counts contradict each other.
+// Check returns an error if the counts are inconsistent.
 func (a *Audit) Check() error {
 	for _, c := range a.Classes {
 		if c.Verb == "" || c.Resource == "" || c.Server.Count < 0 || c.Server.Mean < 0 || c.Slow != nil && c.Slow.Count <= 0 {
@@ -73,7 +73,7 @@ func (a *Audit) Check() error {
 	return nil
 }
 
-// ClassOf finds our requests of a verb and resource.
+// ClassOf returns the load's requests of a verb and resource.
 func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	if a == nil {
 		return Class{}, false
@@ -86,11 +86,11 @@ func (a *Audit) ClassOf(phase, verb, resource, tenant string) (Class, bool) {
 	return Class{}, false
 }
 
-// highest is past what any request may take: the API server's own timeout is
+// highest exceeds the time that any request may take: the API server's own timeout is
 // one minute.
 const highest = 2 * time.Minute
 
-// tenantPrefix begins the user names of tenants.
+// tenantPrefix is the prefix of the user names of tenants.
 const tenantPrefix = "stormglass:tenant:"
 
 type classKey struct{ phase, verb, resource, tenant string }
@@ -154,7 +154,7 @@ func (s *summary) audit() *Audit {
 			n := float64(sum.slow)
 			c.Slow = &result.SlowRequests{Count: sum.slow, Mean: sum.slowSum.Seconds() / n, Layers: map[string]float64{}}
 			for layer, d := range sum.layers {
-				if layer != "total" { // Mean says it
+				if layer != "total" { // this is Mean
 					c.Slow.Layers[layer] = d.Seconds() / n
 				}
 			}
@@ -171,13 +171,13 @@ func (s *summary) audit() *Audit {
 	return a
 }
 
-// ReadLog summarises the audit logs in a directory, of all API servers and with their
-// rotated files, by the phase in which the API server received a request. Events of other users than user, or
-// outside of all phases, are only counted, as are lines that are no event. The error is
-// the context's, or that of a file that cannot be read.
+// ReadLog summarizes the audit logs in a directory, of all API servers and including
+// rotated files, by the phase in which the API server received a request. Events of other users than user and
+// events outside all phases are only counted, as are invalid lines. ReadLog fails if
+// ctx ends or a file cannot be read.
 //
-// The log is read when the run is over: parsing it during the run would take CPU from
-// what is being measured.
+// Call ReadLog after the run: parsing the log during the run would take CPU time from the
+// system under test.
 func ReadLog(ctx context.Context, dir, user string, phases []result.Phase) (*Audit, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err == nil && len(files) == 0 {

@@ -44,14 +44,14 @@ func all(t testing.TB, log io.Reader, visit func(*Event)) *Reader {
 	}
 }
 
-// fields are those of an event as text.
+// fields formats the fields of an event as text.
 func (e *Event) fields() string {
 	o := &e.Object
 	return fmt.Sprintf("%s %d %s %s %s/%s as %q by %s on %s %s/%s of %s/%s/%s code %d at %d %d",
 		e.AuditID, e.Stage, e.Verb, e.URI, e.User, e.UserUID, e.As, e.UserAgent, o.Resource, o.Namespace, o.Name, o.Group, o.Version, o.Subresource, e.Code, e.Received, e.At)
 }
 
-// upstreamFields are the same of what Kubernetes' own types read.
+// upstreamFields formats the same fields, as read with Kubernetes' own types.
 func upstreamFields(t *testing.T, line []byte) string {
 	t.Helper()
 	var e auditv1.Event
@@ -108,7 +108,7 @@ func zipped(t testing.TB, data []byte) []byte {
 	return b.Bytes()
 }
 
-// event is a line with a body, at level Request.
+// event returns a line with a body, at level Request.
 func event(body string) string {
 	return `{"kind":"Event","apiVersion":"audit.k8s.io/v1","auditID":"a","stage":"ResponseComplete","requestURI":"/x","verb":"patch","requestObject":` + body +
 		`,"requestReceivedTimestamp":"2026-11-24T10:00:00.000001Z","stageTimestamp":"2026-11-24T10:00:00.000002Z"}`
@@ -137,7 +137,7 @@ func TestBodiesAreMeasured(t *testing.T) {
 			}
 		}
 	}
-	// A body that comes last.
+	// The body is the last field.
 	line := strings.Replace(event("1"), `"requestObject":1,`, "", 1)
 	line = strings.TrimSuffix(line, "}") + `,"requestObject":[1,2]}`
 	all(t, strings.NewReader(line), func(e *Event) {
@@ -152,8 +152,8 @@ func TestLinesThatAreNoEventsAreCounted(t *testing.T) {
 	log := strings.Join([]string{
 		good,
 		"",
-		"I1124 10:00:00.000000 1 server.go:1] starting", // no JSON
-		good[:58], // cut within a string, and the server went on
+		"I1124 10:00:00.000000 1 server.go:1] starting", // not JSON
+		good[:58], // cut within a string; the server continued
 		`{"kind":"Event","apiVersion":"v1","reason":"Started"}`,
 		`[` + good + `]`,
 		strings.Replace(good, "audit.k8s.io/v1", "audit.k8s.io/v1beta1", 1),
@@ -207,7 +207,7 @@ func TestTimesAreThoseOfPackageTime(t *testing.T) {
 	}
 }
 
-// FuzzReader: no log makes a reader fail, and each line is counted once.
+// FuzzReader checks that the reader never fails and counts each line once.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(event("{}") + "\n" + event("[1]")))
 	f.Add(bytes.Repeat([]byte(`{"kind":{"user":{}}}`+"\n"), 3))

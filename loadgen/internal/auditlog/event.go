@@ -1,5 +1,5 @@
-// Package auditlog reads the audit logs of kube-apiserver: events of audit.k8s.io as JSON, one
-// to a line, in constant memory however long a line is.
+// Package auditlog reads the audit logs of kube-apiserver: one JSON event of audit.k8s.io per
+// line. It needs constant memory even for very long lines.
 package auditlog
 
 import (
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Stage is that of a request when its event was made.
+// Stage is the stage of a request at which its event was generated.
 type Stage uint8
 
-// The stages, in the order in which a request goes through them.
+// The stages, in the order in which a request passes through them.
 const (
 	RequestReceived Stage = iota + 1
 	ResponseStarted
@@ -35,53 +35,53 @@ func stageOf(text []byte) Stage {
 // Ended reports whether the request has ended at this stage.
 func (s Stage) Ended() bool { return s >= ResponseComplete }
 
-// Event is an event of a request. Its bytes are valid until the next one is read.
+// Event is an audit event. Its bytes are valid until the next event is read.
 type Event struct {
 	AuditID []byte
 	Stage   Stage
 	Verb    []byte
 	// URI is the path and query of the request.
 	URI []byte
-	// User made the request; UserUID is the uid of a service account. As is the user that
-	// it impersonated.
+	// User made the request. UserUID is the uid of a service account. As is the impersonated
+	// user.
 	User, UserUID, As []byte
 	UserAgent         []byte
-	// Object is what it is about; its Resource is empty in a request for no resource.
+	// Object is the object of the request. Its Resource is empty in a non-resource request.
 	Object Object
-	// Code is the status of the answer; zero: there is none yet.
+	// Code is the HTTP status of the response. Zero means that there is no response yet.
 	Code int
-	// Received and At are the times of the request and of the stage, in microseconds since
-	// 1970.
+	// Received is when the request was received, At is the time of the stage. Both are in
+	// microseconds since 1970.
 	Received, At int64
-	// Body is the request's object at level Request.
+	// Body is the request's object, which events have at level Request.
 	Body Body
-	// Layers are the server's own timings of a request that took more than 500 ms, by layer;
-	// nil: there are none.
+	// Layers are the server's own timings, by layer, of a request that took more than 500 ms. It
+	// is nil for other requests.
 	Layers map[string]time.Duration
 }
 
-// Object names the object or the collection of a request.
+// Object identifies the object or the collection of a request.
 type Object struct {
 	Resource, Namespace, Name, Group, Version, Subresource []byte
 }
 
-// Body describes the object that came with a request.
+// Body describes the object in the body of a request.
 type Body struct {
-	// Size is that of its JSON in bytes; zero: there is none.
+	// Size is its size as JSON in bytes. Zero means that there is no object.
 	Size int
-	// Array: it is a list, as a JSON patch is.
+	// Array reports whether it is a list, such as a JSON patch.
 	Array bool
-	// Typed: it is an object with apiVersion and kind.
+	// Typed reports whether it is an object with apiVersion and kind.
 	Typed bool
 }
 
-// Query is the part of the URI after the question mark.
+// Query returns the part of the URI after the question mark.
 func (e *Event) Query() []byte {
 	_, query, _ := bytes.Cut(e.URI, []byte("?"))
 	return query
 }
 
-// reset empties the event and keeps its memory.
+// reset clears the event and keeps its memory.
 func (e *Event) reset() {
 	o := &e.Object
 	*e = Event{

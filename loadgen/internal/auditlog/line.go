@@ -8,20 +8,20 @@ import (
 	"github.com/stormglass/stormglass/internal/jsonscan"
 )
 
-// line is what is known of the line that is being read.
+// line is the state of the line that is being read.
 type line struct {
-	// section is being read; next is the one that the value to come would be.
+	// section is the current section. next is the section of the next value, if it is an object.
 	section, next section
-	// into takes the value to come, or value says what it is.
+	// into receives the next value. If it is nil, value says how to interpret that value.
 	into  *[]byte
 	value value
-	layer string // of a timing
-	// at counts the bytes read; bodyAt is where a body begins, or follows its key.
+	layer string // layer of a timing
+	// at counts the bytes read. bodyAt is the offset at which a body begins, or the offset after its key.
 	at, bodyAt int
 	inBody     bool
-	// isEvent and beta come from kind and apiVersion.
+	// isEvent, known and beta are derived from kind and apiVersion.
 	isEvent, known, beta bool
-	body                 uint8 // bits of apiVersion and kind in the body
+	body                 uint8 // bits for apiVersion and kind in the body
 }
 
 // section is the object within an event that is being read.
@@ -37,7 +37,7 @@ const (
 	ofAnnotations
 )
 
-// value is one that is not kept as text.
+// value is a kind of value that is not stored as text.
 type value uint8
 
 const (
@@ -51,9 +51,9 @@ const (
 	ofLayer
 )
 
-// layerPrefix begins the names of the API server's own timings
-// (apiserver/pkg/endpoints/request/webhook_duration.go). It writes them for
-// requests of more than 500 ms only (endpoints/filters/audit.go).
+// layerPrefix is the prefix of the names of the API server's own timings
+// (apiserver/pkg/endpoints/request/webhook_duration.go). The API server writes them
+// only for requests of more than 500 ms (endpoints/filters/audit.go).
 const layerPrefix = "apiserver.latency.k8s.io/"
 
 // feed scans a piece of the line.
@@ -93,7 +93,7 @@ func (r *Reader) feed(p []byte) error {
 	return nil
 }
 
-// endBody ends a body that is no object, before the byte at end.
+// endBody ends a body that is not an object, before the byte at end.
 func (r *Reader) endBody(end int) {
 	l := &r.line
 	l.inBody = false
@@ -102,7 +102,7 @@ func (r *Reader) endBody(end int) {
 	}
 }
 
-// key decides what becomes of the value of a key.
+// key decides what to do with the value of a key.
 func (r *Reader) key(text []byte) {
 	l, e := &r.line, r.event
 	l.into, l.value, l.next = nil, ofNothing, ofEvent
@@ -188,13 +188,13 @@ func (r *Reader) key(text []byte) {
 	}
 }
 
-// enter reads the members of the value to come, if it is an object.
+// enter reads the fields of the next value, if it is an object.
 func (r *Reader) enter(s section) {
 	r.line.next = s
 	r.scan.Enter()
 }
 
-// take keeps a value.
+// take stores a value.
 func (r *Reader) take(text []byte) {
 	l, e := &r.line, r.event
 	if l.into != nil {
@@ -225,7 +225,7 @@ func (r *Reader) take(text []byte) {
 	}
 }
 
-// complete reports whether the line is an event that can be read.
+// complete reports whether the line is a valid event.
 func (r *Reader) complete() bool {
 	l, e := &r.line, r.event
 	if !l.isEvent || !l.known || e.Stage == 0 || e.Received <= 0 || e.At <= 0 || len(e.AuditID) == 0 || len(e.Verb) == 0 {

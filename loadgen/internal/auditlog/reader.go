@@ -18,26 +18,26 @@ type Reader struct {
 	scan  jsonscan.Scanner
 	line  line
 	event *Event
-	// begun: the log's beginning was looked at; zipped: from decompresses.
+	// begun reports whether the beginning of the log was inspected, zipped whether from decompresses.
 	begun, zipped bool
-	// Skipped counts the lines that gave no event.
+	// Skipped counts the lines without an event.
 	Skipped Skipped
-	// Lines are those read so far.
+	// Lines is the number of lines read so far.
 	Lines int64
 	// Beta counts the events of audit.k8s.io/v1beta1, which have the same fields.
 	Beta int64
 }
 
-// Skipped counts lines by what is wrong with them.
+// Skipped counts invalid lines by their defect.
 type Skipped struct {
-	// Cut lines end within an event: a server was killed, or the log was split.
+	// Cut lines end within an event, because a server was killed or the log was split.
 	Cut Lines
-	// NoJSON lines are no JSON object; NoEvent are none of the audit events that this package
-	// reads, or lack a field that each has.
+	// NoJSON lines are not JSON objects. NoEvent lines are not audit events of a supported
+	// version, or lack a required field.
 	NoJSON, NoEvent Lines
 }
 
-// Lines counts lines and has the number of the first.
+// Lines counts lines. First is the number of the first one.
 type Lines struct{ Count, First int64 }
 
 func (l *Lines) add(number int64) {
@@ -46,10 +46,10 @@ func (l *Lines) add(number int64) {
 	}
 }
 
-// ErrCut is the error of a log whose compressed data ends early or is damaged.
+// ErrCut is the error for a log whose compressed data is truncated or damaged.
 var ErrCut = errors.New("its compressed data is cut or damaged")
 
-// Bounds of what is kept, in bytes: keys are known ones, values URIs with selectors.
+// Maximum sizes in bytes. The longest keys are known field names, the longest values URIs with selectors.
 const (
 	longestKey   = 64
 	longestValue = 128 << 10
@@ -76,8 +76,8 @@ func (r *Reader) unzip() error {
 	return nil
 }
 
-// Next reads the next event and counts the lines before it that are none. It returns io.EOF
-// at the end.
+// Next reads the next event and counts the invalid lines before it. It returns io.EOF at the
+// end.
 func (r *Reader) Next(e *Event) error {
 	r.event = e
 	if !r.begun {

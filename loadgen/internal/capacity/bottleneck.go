@@ -11,15 +11,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// resource is what a control plane can run out of.
+// resource is one that a control plane can exhaust.
 type resource struct {
 	name, what string
-	// expr is the share of it in use in a time, $window; component is the label that says whose it is.
+	// expr is the share of the resource in use over $window. component is the label that names its owner.
 	expr, component string
 }
 
-// resources by the USE method: how much of each is used. Where requests wait for a limit, one of them at a time is all
-// of it.
+// resources follow the USE method: each expression is the utilisation of a resource. If requests wait for a limit, a
+// single waiting request counts as full use.
 var resources = []resource{
 	{"machine", "the machine's processors", `sum(rate(stormglass_machine_busy_seconds_total[$window])) / scalar(max(stormglass_machine_processors))`, ""},
 	{"processors", "processors it may use", `rate(process_cpu_seconds_total{job!="loadgen"}[$window]) / (go_sched_gomaxprocs_threads > 0)`, "instance"},
@@ -31,13 +31,13 @@ var resources = []resource{
 }
 
 const (
-	// fullFrom is the share from which a resource is the bottleneck.
+	// fullFrom is the share in use from which a resource counts as full.
 	fullFrom = 0.8
-	// mostUses is the number of resources that are kept of a trial.
+	// mostUses is the number of resources recorded for a trial.
 	mostUses = 3
 )
 
-// uses are the resources of which most was used in a time, the fullest first.
+// uses returns the resources with the highest use between from and to, the fullest first.
 func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []result.Use, err error) {
 	window := archive.Window(from, to)
 	for _, r := range resources {
@@ -53,7 +53,7 @@ func uses(ctx context.Context, a *archive.Archive, from, to time.Time) (all []re
 	return all[:min(mostUses, len(all))], nil
 }
 
-// coresUsed are the processors that each component used in a time.
+// coresUsed returns the processors that each component used between from and to.
 func coresUsed(ctx context.Context, a *archive.Archive, from, to time.Time) (map[string]float64, error) {
 	samples, err := a.Instant(ctx, "sum by (instance) (rate(process_cpu_seconds_total["+archive.Window(from, to)+"]))", to)
 	cores := map[string]float64{}
@@ -63,12 +63,12 @@ func coresUsed(ctx context.Context, a *archive.Archive, from, to time.Time) (map
 	return cores, err
 }
 
-// resourceKey tells the resources of a control plane apart.
+// resourceKey identifies a resource of a control plane.
 type resourceKey struct{ resource, component string }
 
 func keyOf(u result.Use) resourceKey { return resourceKey{u.Resource, u.Component} }
 
-// bottleneck is the resource that limits more of the bad trials than any other; nil: none was near its limit.
+// bottleneck returns the resource that limits more of the bad trials than any other, or nil if none was near its limit.
 func bottleneck(trials []result.Trial) *result.Bottleneck {
 	light := usesWhenLight(trials)
 	found := map[resourceKey]*result.Bottleneck{}
@@ -97,16 +97,17 @@ func bottleneck(trials []result.Trial) *result.Bottleneck {
 	return best
 }
 
-// relation is how a full resource compares with itself at the lightest load that held. A smaller one points more to the load.
+// relation compares a full resource with the same resource at the lightest load that held. A smaller value points more
+// to the load.
 type relation int
 
 const (
-	notWhenLight  relation = iota // it was not full then
+	notWhenLight  relation = iota // it was not full
 	lessWhenLight                 // it was full, but less so
 	sameWhenLight                 // it was as full
 )
 
-// fullerBy is the least difference of shares between two full resources.
+// fullerBy is the smallest difference that counts between the shares of two full resources.
 const fullerBy = 0.02
 
 func relationTo(light map[resourceKey]float64, u result.Use) relation {
@@ -119,7 +120,7 @@ func relationTo(light map[resourceKey]float64, u result.Use) relation {
 	return sameWhenLight
 }
 
-// limiting is the full resource of a trial that points most to the load; false: none is full.
+// limiting returns the full resource of a trial that points most to the load, or false if none is full.
 func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use, ok bool) {
 	for _, u := range uses { // the fullest first
 		if u.Share >= fullFrom && (!ok || relationTo(light, u) < relationTo(light, most)) {
@@ -129,7 +130,7 @@ func limiting(uses []result.Use, light map[resourceKey]float64) (most result.Use
 	return most, ok
 }
 
-// usesWhenLight are the shares of resources in the trial with the least load that held.
+// usesWhenLight returns the shares in use at the lightest load that held.
 func usesWhenLight(trials []result.Trial) map[resourceKey]float64 {
 	var lightest result.Trial
 	for _, t := range trials {

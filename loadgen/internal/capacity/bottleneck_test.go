@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What a component used before the phase, as nodes registered, is not in its cores.
+// Processor time used before the phase, such as for registering nodes, does not count.
 func TestCoresOfThePhase(t *testing.T) {
 	l := archivetest.New(t, record.Options{}, "kube-apiserver-0")
 	scrape := func(used float64, after time.Duration) time.Time {
@@ -27,7 +27,7 @@ func TestCoresOfThePhase(t *testing.T) {
 	}
 }
 
-// trial is one in which controllers wait for their own limit all the time.
+// trial returns a trial in which controllers always wait for their own rate limit.
 func trial(outcome Outcome, load, machine float64) result.Trial {
 	return result.Trial{Load: load, Outcome: nameOf(outcome), Uses: []result.Use{
 		{Resource: "client-limit", Component: "kube-controller-manager", Share: 1},

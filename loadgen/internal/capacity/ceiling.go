@@ -2,8 +2,8 @@ package capacity
 
 import "math"
 
-// sawNothing takes in a trial that told nothing. Two in a row end the search, unless the generator was the limit and something is
-// left to try below.
+// sawNothing records a trial without a result. Two such trials in a row end the search, unless the generator was the
+// limit and a lower load is still worth a trial.
 func (s *Search) sawNothing(load float64, outcome Outcome) {
 	if s.unusable != outcome {
 		s.unusable, s.invalid = outcome, 0
@@ -28,8 +28,8 @@ func (s *Search) sawNothing(load float64, outcome Outcome) {
 	}
 }
 
-// belowCeiling is the upper end of the loads that are tried below the ceiling: the ceiling, or the lowest bad load if that is lower and
-// either more never held, or what held is near the ceiling.
+// belowCeiling returns the upper end of the loads to try below the ceiling. That is the ceiling, or the lowest bad load
+// if it is lower and either no load above it has held, or the highest load that held is near the ceiling.
 func (s *Search) belowCeiling() float64 {
 	if s.held < s.lowestBad || s.near(s.held, s.ceiling) {
 		return min(s.ceiling, s.lowestBad)
@@ -37,14 +37,14 @@ func (s *Search) belowCeiling() float64 {
 	return s.ceiling
 }
 
-// stuck reports whether nothing is left to try below the ceiling, above which the capacity probably lies.
+// stuck reports whether no load below the ceiling is worth a trial and the capacity probably lies above the ceiling.
 func (s *Search) stuck() bool {
 	badBelow := s.held < s.lowestBad && s.lowestBad < s.ceiling
 	return s.bad > 0 && !badBelow && s.near(s.held, s.ceiling) && s.quantile(0.5) >= s.ceiling
 }
 
-// tryAbove forgets the ceiling once if a load was bad: the generator managed that one, so others may have used the machine since.
-// Otherwise the generator ended first.
+// tryAbove forgets the ceiling, but only once and only if a load was bad: the generator managed that load, so other
+// processes may have used the machine since. Otherwise the generator is the limit.
 func (s *Search) tryAbove() {
 	if s.bad == 0 || s.forgotten {
 		s.answer = GeneratorFirst

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Compare sets two searches of one field side by side: how much of A's capacity B has, from the posteriors of both.
+// Compare compares two searches of one field: it returns B's capacity as a share of A's, from both posteriors.
 func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 	c = result.CapacityComparison{Schema: result.CapacityComparisonSchema}
 	var of [2]*Search
@@ -42,11 +42,13 @@ func Compare(dirs [2]string) (c result.CapacityComparison, err error) {
 func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityComparison {
 	c.Differences = differences(c.Sides[0].Capacity, c.Sides[1].Capacity)
 	low, _, high := ratio(of[0].shown(c.Sides[0]), of[1].shown(c.Sides[1]))
-	// The ratio of the medians, which are shown with it: the median of the ratio is near it, and not the same.
+	// Use the ratio of the medians, because they are shown next to it. The median of the ratio is near it, but not
+	// equal.
 	median := min(max(of[1].median(c.Sides[1])/of[0].median(c.Sides[0]), low), high)
 	isLower := [2]bool{low > 1, high < 1}
 	for i, s := range c.Sides {
-		// A capacity that is not in its interval may lie further from the other one: that changes nothing.
+		// If a side's capacity may lie outside its interval, on the side away from the other's, the answer stays the
+		// same.
 		further := s.MayBeLower() && isLower[i] || s.MayBeHigher() && isLower[1-i]
 		if s.Answer != string(Found) && !further {
 			c.Answer, c.ExitCode, c.Why = "could not tell", exitcode.NoData, s.Dir+": "+s.Answer
@@ -65,7 +67,7 @@ func conclude(c result.CapacityComparison, of [2]*Search) result.CapacityCompari
 	return c
 }
 
-// replay is the search that saw the trials of a recorded one.
+// replay returns a search with the posterior of a recorded one.
 func replay(c result.Capacity) (*Search, error) {
 	o := Default(c.From, c.To)
 	o.Width, o.Trials = cmp.Or(c.Width, o.Width), max(o.Trials, len(c.Trials)+1)
@@ -81,7 +83,7 @@ func replay(c result.Capacity) (*Search, error) {
 	return s, nil
 }
 
-// differences are the settings, versions and hosts that are not the same.
+// differences returns the settings, versions and hosts that differ.
 func differences(a, b result.Capacity) []result.Difference {
 	all := []result.Difference{}
 	of, other := facts(a), facts(b)
@@ -96,11 +98,11 @@ func differences(a, b result.Capacity) []result.Difference {
 	return all
 }
 
-// sameCost is the ratio up to which the costs of two requests count as the same.
+// sameCost is the largest ratio at which the costs of two requests count as the same.
 const sameCost = 1.1
 
-// generators compares what a request costs the generator at the highest load that held in both searches. It does the same work on
-// each side, so where that differs the machine was not as fast.
+// generators compares the generator's CPU time per request at the highest load that held in both searches. The
+// generator does the same work on each side, so a difference means that the machine was not equally fast.
 func generators(a, b result.Capacity) (d result.Difference, differ bool) {
 	cost := func(t result.Trial) float64 { return t.Cores["loadgen"] / t.Achieved }
 	highest := 0.0
@@ -131,7 +133,7 @@ func facts(c result.Capacity) map[string]string {
 // share is the weight that a posterior puts on the logarithm of a capacity.
 type share struct{ log, weight float64 }
 
-// ratio is B's capacity over A's: its median and the 90% interval, of the two posteriors.
+// ratio returns the median and the 90% interval of B's capacity over A's, from the two posteriors.
 func ratio(a, b []share) (low, median, high float64) {
 	var all []share
 	for _, x := range a {
@@ -154,7 +156,8 @@ func ratio(a, b []share) (low, median, high float64) {
 	return at((1 - confidence) / 2), at(0.5), at((1 + confidence) / 2)
 }
 
-// median is the median of a side's capacity; of one that may be higher at most what held.
+// median returns the median of a side's capacity. If the capacity may be higher, it is at most the highest load that
+// held.
 func (s *Search) median(of result.CapacitySide) float64 {
 	if of.MayBeHigher() {
 		return min(s.quantile(0.5), *of.Held)
@@ -162,7 +165,8 @@ func (s *Search) median(of result.CapacitySide) float64 {
 	return s.quantile(0.5)
 }
 
-// shown is the posterior of a side's capacity; of one that may be higher no more is shown than what held.
+// shown returns the posterior of a side's capacity. If the capacity may be higher, it is cut off at the highest load
+// that held.
 func (s *Search) shown(of result.CapacitySide) []share {
 	most := math.Inf(1)
 	if of.MayBeHigher() {

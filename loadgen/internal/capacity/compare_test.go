@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// searched is the directory of a search on a plane of a capacity.
+// searched returns the directory of a search on a known plane.
 func searched(t *testing.T, p plane, sets ...string) string {
 	t.Helper()
 	s := newSession(t, &p)
@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 		"the same":     {plane{capacity: 705, spread: 0.03}, "no difference seen", exitcode.Pass},
 		"half of it":   {plane{capacity: 350, spread: 0.03}, "B is lower", exitcode.Fail},
 		"a third more": {plane{capacity: 930, spread: 0.03}, "B is higher", exitcode.Pass},
-		// None is found. What can only lie further away is told all the same.
+		// No capacity is found. The answer is still given if the capacity can only lie further away.
 		"over the range":       {plane{capacity: 1e9}, "B is higher", exitcode.Pass},
 		"under the range":      {plane{capacity: 1}, "B is lower", exitcode.Fail},
 		"a generator to 3,000": {plane{capacity: 1e9, saturatedFrom: 3000}, "B is higher", exitcode.Pass},
@@ -79,7 +79,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestGatesOfTrials: what a trial asks besides a scenario's gates.
+// TestGatesOfTrials checks the gates that a trial adds to a scenario's.
 func TestGatesOfTrials(t *testing.T) {
 	for name, c := range map[string]struct{ rate, gates, want string }{
 		"a p99 that can be told":            {"50/s", "[{name: latency, objective: request-latency, max: 1s, over: [hold]}]", "request-latency-upper, achieved, unsent, growth"},
@@ -111,7 +111,7 @@ func TestGatesOfTrials(t *testing.T) {
 	}
 }
 
-// A load that is raised beside a larger one is judged alone: in the sum of both it would not show.
+// The load that is raised is judged separately from a larger one: it would not show in their sum.
 func TestGatesOfEachLoad(t *testing.T) {
 	s, err := scenario.Parse("known.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: known\nphases: [{name: hold, for: 20s}]\n"+
 		"background: [{name: reads, kind: requests, verb: get, rate: 1000/s}, {name: writes, kind: requests, verb: update, rate: 1/s}]\n"), nil)
@@ -131,7 +131,7 @@ func TestGatesOfEachLoad(t *testing.T) {
 	}
 }
 
-// TestComparisonErrorRate: two searches of one plane are rarely said to differ.
+// TestComparisonErrorRate: two searches of the same plane are rarely reported as different.
 func TestComparisonErrorRate(t *testing.T) {
 	t.Log("seed 1")
 	const pairs = 200

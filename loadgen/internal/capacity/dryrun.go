@@ -9,23 +9,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/run"
 )
 
-// Preview is what a trial at the highest load would make and send.
+// Preview describes a trial at the highest load without making it.
 type Preview struct {
 	Field string `json:"field"`
-	// Trials at most, without those that confirm.
+	// Trials is the maximum number of trials, without those that confirm.
 	Trials int             `json:"trials"`
 	Load   string          `json:"load"`
 	Trial  cluster.Preview `json:"trial"`
 }
 
-// check refuses what a trial at either end of the range would refuse before it starts anything.
+// check performs the checks of a trial at both ends of the range before anything starts.
 func (s *session) check(ctx context.Context) error {
 	for _, load := range []float64{s.c.From, s.c.To} {
 		of, err := s.at(load)
 		if err != nil {
 			return err
 		}
-		if s.o.Build != nil { // it is not built yet
+		if s.o.Build != nil { // not built yet
 			of.ControlPlane = ""
 		}
 		if err := run.Check(ctx, of); err != nil {
@@ -35,7 +35,7 @@ func (s *session) check(ctx context.Context) error {
 	return nil
 }
 
-// at are the options of a trial, without its seed and directory.
+// at returns the options of a trial, without the seed and the directory.
 func (s *session) at(load float64) (run.Options, error) {
 	o := s.o.Options
 	var err error
@@ -43,7 +43,7 @@ func (s *session) at(load float64) (run.Options, error) {
 	return o, err
 }
 
-// DryRun makes the checks of Run and returns what a trial at the highest load would make and send.
+// DryRun performs the checks of Run and returns a preview of a trial at the highest load.
 func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 	s := onPlanes(o)
 	if err := s.plan(); err != nil {
@@ -60,7 +60,7 @@ func DryRun(ctx context.Context, o RunOptions) (p Preview, err error) {
 	return p, nil
 }
 
-// WriteText writes the preview for a person.
+// WriteText writes the preview as text.
 func (p Preview) WriteText(to io.Writer) error {
 	fmt.Fprintf(to, "at most %d trials and those that confirm; of one at the highest load, %s=%s:\n\n", p.Trials, p.Field, p.Load)
 	return p.Trial.WriteText(to)

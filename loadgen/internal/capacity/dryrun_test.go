@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A trial that a condition ends did not hold, and the condition is what gave way.
+// A trial that a condition ends did not hold, and the condition is reported as what gave way.
 func TestTrialThatAConditionEndsDidNotHold(t *testing.T) {
 	p := plane{capacity: 1e9}
 	s := newSession(t, &p)
@@ -45,7 +45,7 @@ func TestRangeOverTheRateIsRefusedBeforeAnyTrial(t *testing.T) {
 	}
 }
 
-// What a revision's trials need is checked before the revision is built.
+// The requirements of a revision's trials are checked before the revision is built.
 func TestCheckBeforeTheBuild(t *testing.T) {
 	programs := t.TempDir()
 	if err := os.WriteFile(filepath.Join(programs, "controlplane"), []byte("#!/bin/sh\n"), 0o700); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// growth is the share of a load's requests that pile up in flight, of 1,000 where fewer come: by chance the number in flight moves by
-// its square root, which of few requests is over the bound.
+// growth is the share of a load's requests that pile up in flight. It is scaled down if fewer than 1,000 requests come:
+// the number in flight varies by its square root, which would exceed the bound for few requests.
 const growth = `sum(deriv(stormglass_requests_in_flight{load="$load"}[$window])) / sum(rate(stormglass_requests_total{load="$load"}[$window])) * clamp_max(sum(increase(stormglass_requests_total{load="$load"}[$window])) / 1000, 1)`
 
 // The bounds of a trial's own gates.
@@ -21,15 +21,15 @@ const (
 	mostGrowth    = "2%"
 )
 
-// addGates makes the gates of a trial of those of a scenario: a p99 has to hold with 99% confidence where there are
-// requests enough to tell, and of requests that are due 99% are answered, all are sent, and they do not pile up.
+// addGates adds the gates of a trial to the scenario's gates. A p99 must hold with 99% confidence if there are enough
+// requests to decide that. 99% of the due requests must be answered, all must be sent, and they must not pile up.
 func addGates(s *scenario.Scenario) {
 	loads := slices.DeleteFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind != "requests" })
 	if len(loads) == 0 {
 		return
 	}
 	s.Gates = slices.Clone(s.Gates)
-	var held []string // phases in which the load has to hold
+	var held []string // phases in which the load must hold
 	for i := range s.Gates {
 		g := &s.Gates[i]
 		if g.Objective != "request-latency" {
@@ -48,9 +48,9 @@ func addGates(s *scenario.Scenario) {
 		held = requestPhases(s, loads)
 	}
 	var achieved, steady []scenario.Gate
-	for _, l := range loads { // each alone: a small one would not show in the sum of all
+	for _, l := range loads { // each load alone: a small one would not show in the sum
 		if l.MinAchieved == nil && s.MinAchieved == nil {
-			l.MinAchieved = bound("0%") // these gates say where it is judged
+			l.MinAchieved = bound("0%") // the gates below judge it in the held phases only
 		}
 		of, over := "", held
 		if len(loads) > 1 {
@@ -74,7 +74,8 @@ func addGates(s *scenario.Scenario) {
 	}
 }
 
-// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g, as strictly.
+// asksAlready reports whether a gate of the scenario judges the same objective of the same load in all phases of g, and
+// is at least as strict.
 func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	return g.Objective != "" && slices.ContainsFunc(gates, func(o scenario.Gate) bool {
 		covers := !slices.ContainsFunc(g.Over, func(name string) bool { return !slices.Contains(o.Over, name) })
@@ -83,7 +84,7 @@ func asksAlready(gates []scenario.Gate, g scenario.Gate, oneLoad bool) bool {
 	})
 }
 
-// requestPhases are the phases in which requests are sent, the last one of the scenario where they are sent in all.
+// requestPhases returns the phases with request loads, or only the last phase if a load runs in all of them.
 func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []string) {
 	for _, name := range s.PhaseNames() {
 		if slices.ContainsFunc(loads, func(l scenario.PlacedLoad) bool { return l.Phase == name }) {
@@ -96,7 +97,8 @@ func requestPhases(s *scenario.Scenario, loads []scenario.PlacedLoad) (names []s
 	return names
 }
 
-// leastShare is the smallest share of a load's requests that are judged apart: by operation of its mix and by tenant.
+// leastShare returns the smallest share of a load's requests that is judged separately, by operation of its mix and by
+// tenant.
 func leastShare(l *scenario.Load) float64 {
 	var mix, tenants []float64
 	for _, o := range l.Mix {
@@ -108,7 +110,7 @@ func leastShare(l *scenario.Load) float64 {
 	return smallest(mix) * smallest(tenants)
 }
 
-// smallest is the smallest weight over their sum; 1 of none. A weight left out is 1.
+// smallest returns the smallest weight as a share of their sum, or 1 without weights. An omitted weight is 1.
 func smallest(weights []float64) float64 {
 	if len(weights) == 0 {
 		return 1
@@ -121,8 +123,8 @@ func smallest(weights []float64) float64 {
 	return least / sum
 }
 
-// fewest are the requests that come in the phase of a gate and to the load, operation and tenant of it that have the fewest; 0 of
-// none, and of a phase that ends by a condition.
+// fewest returns the smallest number of requests that a gate judges separately: by phase, load, operation and tenant.
+// It returns 0 without requests, or if a phase ends by a condition.
 func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) float64 {
 	least := math.Inf(1)
 	for _, l := range loads {
@@ -145,7 +147,7 @@ func fewest(s *scenario.Scenario, g scenario.Gate, loads []scenario.PlacedLoad) 
 func bound(text string) *scenario.Bound {
 	b := new(scenario.Bound)
 	if err := b.UnmarshalText([]byte(text)); err != nil {
-		panic(err) // a constant
+		panic(err) // text is a constant
 	}
 	return b
 }

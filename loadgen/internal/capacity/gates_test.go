@@ -14,7 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A phase that ends by a condition may have too few requests for a p99 with 99% confidence, however many another has.
+// A phase that ends by a condition may have too few requests for a p99 with 99% confidence, even if another phase has
+// enough.
 func TestPhaseOfUnknownLength(t *testing.T) {
 	s, err := scenario.Parse("known.yaml", []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -33,7 +34,7 @@ gates: [{name: latency, objective: request-latency, load: reads, max: 1s, over: 
 	}
 }
 
-// What a trial's load achieves is judged by the trial's own gates, in the phases that are held, and not by the default of all phases.
+// The achieved rate is judged by the trial's own gates in the held phases, not by the default for all phases.
 func TestTrialsAreJudgedByTheirOwnGates(t *testing.T) {
 	for text, want := range map[string]float64{"": 0, "minAchieved: 97%\n": 0.97} {
 		s, err := scenario.Parse("own.yaml", []byte(`apiVersion: stormglass/v1alpha1
@@ -53,8 +54,8 @@ gates: [{name: latency, objective: request-latency, max: 1s, over: [hold]}]
 	}
 }
 
-// TestGrowth: at 10 requests a second that take a second each, and scrapes every 5 s, chance rarely makes requests seem to pile up
-// within 20 s; what does pile up shows.
+// TestGrowth: 10 requests a second that take one second each, scraped every 5 s, rarely seem to pile up within 20 s by
+// chance. Real growth shows.
 func TestGrowth(t *testing.T) {
 	t.Log("seed 1")
 	const phases, rate, every, seconds = 300, 10, 5, 20
@@ -99,7 +100,7 @@ func TestGrowth(t *testing.T) {
 	if t.Logf("%d of %d steady phases break the bound", broken, phases); broken > phases*3/100 {
 		t.Error("chance breaks it")
 	}
-	for _, load := range []string{"many", "few"} { // 30 of 1,000 a second, and 30 of 800 in all
+	for _, load := range []string{"many", "few"} { // 30 of 1,000 requests a second, and 30 of 800 in total
 		if got := grows(load); math.Abs(got-0.03) > 0.001 {
 			t.Errorf("of %s requests %v pile up, want 3%%", load, got)
 		}

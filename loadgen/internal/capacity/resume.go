@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherSearch says how the search in a directory differs from the one that is to go on there, with a hint; empty: it does not.
+// otherSearch says how the recorded search differs from the new one, with a hint. Empty means they match.
 func (s *session) otherSearch(before result.Capacity) string {
 	missing := func(from, sets []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(sets), func(set string) bool { return slices.Contains(from, set) }), ", ")
@@ -34,21 +34,22 @@ func (s *session) otherSearch(before result.Capacity) string {
 	return ""
 }
 
-// rangeOf is "nodes.count from 100 to 20000".
+// rangeOf formats a range, such as "nodes.count from 100 to 20000".
 func rangeOf(c result.Capacity) string { return fmt.Sprintf("%s from %v to %v", c.Field, c.From, c.To) }
 
-// stays reports whether the directory of a search without a trial stays: it has logs of a plane, or a load that ended one.
+// stays reports whether to keep the directory of a search without a trial: it has logs of a plane, or a load that ended
+// one.
 func (s *session) stays() bool {
 	_, absent := os.Stat(filepath.Join(s.dir.Path, trialDir(1)))
 	return s.o.Resume != "" || absent == nil || len(s.c.EndedAt) > 0
 }
 
-// resumed says how to go on with the search, with further flags.
+// resumed says how to resume the search with additional flags.
 func (s *session) resumed(flags string) string {
 	return compare.GoOn(cmp.Or(s.whole, s.dir.Path), flags)
 }
 
-// nextStep says what to do about an answer that is no capacity; empty: nothing.
+// nextStep says what to do if no capacity was found. Empty means nothing.
 func (s *session) nextStep() string {
 	least := 0.0
 	if s.c.Unit != string(scenario.PerSec) {

@@ -13,14 +13,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// again is the session that resumes one.
+// again returns a session that resumes s.
 func again(s session, dir string) session {
 	next := session{o: s.o, trial: s.trial, uses: s.uses, otherGenerator: s.otherGenerator}
 	next.o.Resume = dir
 	return next
 }
 
-// TestResume: trials that have run are kept when a plane dies, and not made again.
+// TestResume: finished trials are kept when a plane dies, and are not repeated.
 func TestResume(t *testing.T) {
 	p := plane{capacity: 700, fails: func(n int) error {
 		if n == 6 {
@@ -58,7 +58,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Trials that other conditions could have ended are not taken for one's own, whether the flag or the file of rules has changed.
+// A search is not resumed with other conditions that end trials, whether the flag or the rules file has changed.
 func TestOtherConditionsThatEndTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Fuse = run.Fuse{AbortOn: []string{"errors=50%", "alert=Own"}, Rules: filepath.Join(t.TempDir(), "rules.yaml")}
@@ -93,7 +93,7 @@ func TestOtherConditionsThatEndTrials(t *testing.T) {
 	refused("flags")
 }
 
-// A search whose trials are used up says how to go on, and does.
+// A search that used all its trials says how to continue, and can be continued.
 func TestResumeWithMoreTrials(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	s.o.Most = 5
@@ -108,7 +108,7 @@ func TestResumeWithMoreTrials(t *testing.T) {
 	}
 }
 
-// A search that the generator ended goes on, though its last trial held: the generator may manage more by then.
+// A search that the generator ended can continue, although its last trial held: the generator may manage more by then.
 func TestResumeAfterTheGeneratorEndedFirst(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 300}
 	s := newSession(t, &p)
@@ -123,7 +123,7 @@ func TestResumeAfterTheGeneratorEndedFirst(t *testing.T) {
 	}
 }
 
-// A search that cannot be written when it is resumed keeps its trials.
+// A resumed search keeps its trials if it cannot be written.
 func TestResumeOnAFullDisk(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	_, dir, err := s.run(t.Context())
@@ -145,7 +145,7 @@ func TestResumeOnAFullDisk(t *testing.T) {
 	}
 }
 
-// While a search goes on no other one goes on with it.
+// A search in progress cannot be resumed a second time.
 func TestOneAtATime(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03}
 	s := newSession(t, &p)
@@ -165,7 +165,7 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// A binary that is built anew meanwhile ends the search, which goes on with the one that its trials ran.
+// If the binary is rebuilt during the search, the search ends. It can continue with the binary of its trials.
 func TestBinaryBuiltAnew(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	write := func(text string) error { return os.WriteFile(binary, []byte(text), 0o700) }
@@ -198,7 +198,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	}
 }
 
-// A search that another version wrote is neither resumed nor compared.
+// A search with another schema is neither resumed nor compared.
 func TestReadsItsOwnSchema(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	_, dir, err := s.run(t.Context())
@@ -218,7 +218,8 @@ func TestReadsItsOwnSchema(t *testing.T) {
 	}
 }
 
-// A search that had ended is not said to have gone on when it is resumed: it would seem to have been beside what ran since.
+// Resuming a search that had ended does not change its end time; otherwise it would seem to have overlapped with later
+// searches.
 func TestResumeOfWhatHasEnded(t *testing.T) {
 	s := newSession(t, &plane{capacity: 700, spread: 0.03})
 	first, dir, err := s.run(t.Context())
@@ -231,7 +232,7 @@ func TestResumeOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// A first trial whose plane died keeps the logs that the error names, and can be resumed.
+// If the plane of the first trial dies, the logs that the error names are kept, and the search can be resumed.
 func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	s := newSession(t, &plane{})
 	s.trial = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -248,7 +249,7 @@ func TestDeadPlaneKeepsItsLogs(t *testing.T) {
 	}
 }
 
-// A resumed search that is interrupted before its first trial keeps what was there, and says so.
+// A resumed search that is interrupted before its first trial keeps all earlier files, and the error says so.
 func TestInterruptedResumeKeepsAll(t *testing.T) {
 	p := plane{capacity: 700, spread: 0.03, saturatedFrom: 1}
 	s := newSession(t, &p)
@@ -274,7 +275,7 @@ func TestInterruptedResumeKeepsAll(t *testing.T) {
 	}
 }
 
-// A control plane that is not there any more is missing, and not another one.
+// A missing controlplane binary is reported as missing, not as another binary.
 func TestResumeWithoutItsBinary(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "controlplane")
 	if err := os.WriteFile(binary, []byte("one"), 0o700); err != nil {
@@ -287,7 +288,7 @@ func TestResumeWithoutItsBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := again(s, dir)
-	next.o.ControlPlane = "" // it is looked for, and not found beside a test
+	next.o.ControlPlane = "" // no binary is found next to a test
 	c, _, err := next.run(t.Context())
 	if err != nil || c.Build == "" {
 		t.Errorf("build %q: %v", c.Build, err)

@@ -24,43 +24,44 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// RunOptions of a search on real planes.
+// RunOptions configure a search on real planes.
 type RunOptions struct {
-	run.Options // of each trial; Scenario is as it was written
-	// Read reads the scenario with a load in its field.
+	run.Options // of each trial; Scenario is the scenario as written
+	// Read reads the scenario with the given settings, which include the load.
 	Read  func(sets []string) (*scenario.Scenario, error)
 	Width float64
 	Most  int // trials
-	// Build makes the binary ControlPlane, after all else was checked; nil: it is there.
+	// Build builds the binary ControlPlane after all other checks. Nil means the binary exists.
 	Build func(ctx context.Context) error
-	// Resume is the directory of a search to go on with; empty: a new one.
+	// Resume is the directory of the search to resume. Empty starts a new one.
 	Resume string
 }
 
-// Run searches and returns what was found and its directory. An error means that nothing was tried; what was tried is
-// kept, and can be resumed.
+// Run searches for the capacity and returns the search and its directory. On an error no trial has a result; a failed
+// first trial is kept, and the search can be resumed.
 func Run(ctx context.Context, o RunOptions) (result.Capacity, string, error) {
 	s := onPlanes(o)
 	return s.run(ctx)
 }
 
-// onPlanes is a session whose trials run on real planes.
+// onPlanes returns a session whose trials run on real planes.
 func onPlanes(o RunOptions) session {
 	return session{o: o, trial: compare.RunWhole, uses: usesOf, otherGenerator: run.OtherGenerator}
 }
 
-// session is one search as it goes on.
+// session is a search in progress.
 type session struct {
 	o RunOptions
-	// trial makes one run; tests put a known plane in its place.
+	// trial makes one run. Tests replace it with a plane of known capacity.
 	trial func(ctx context.Context, o run.Options) (result.Result, error)
-	// uses tells what was used most in a phase of a run, and the processors of each component.
+	// uses returns the resources used most in a phase of a run, and the processors that each component used.
 	uses func(ctx context.Context, dir string, p result.Phase) (most []result.Use, cores map[string]float64, err error)
 	// otherGenerator is run.OtherGenerator.
 	otherGenerator func(host result.Host, version string) string
-	// Of a search beside another one: name begins each line of progress, whole is the directory that is resumed, and turn waits for
-	// a turn and returns what ends it, by whether the search failed, or nil if the other one did; further reports whether the other
-	// one still searches.
+	// The next fields are set only if two searches take turns. name begins each line of progress, and whole is the
+	// directory to resume. turn waits for this search's turn and returns a function that ends it and reports whether
+	// this search failed; it returns nil if the other search failed. further reports whether the other search has no
+	// answer yet.
 	name, whole string
 	turn        func() (end func(failed bool))
 	further     func() bool
@@ -69,7 +70,7 @@ type session struct {
 	dir    *run.Directory
 	binary compare.Binary
 	search *Search
-	// before is the search that is resumed, as it was.
+	// before is the search to resume, unchanged.
 	before result.Capacity
 }
 
@@ -85,9 +86,9 @@ func (s *session) run(ctx context.Context) (result.Capacity, string, error) {
 	return s.goOn(ctx)
 }
 
-// goOn makes the trials of a search that was opened.
+// goOn makes the trials of an open search.
 func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
-	if s.o.Resume == "" { // what is resumed stays as it is until a trial was made
+	if s.o.Resume == "" { // a resumed search is not rewritten before its first new trial
 		if err := s.write(); err != nil {
 			return s.c, "", errors.Join(err, s.dir.Remove())
 		}
@@ -113,7 +114,7 @@ func (s *session) goOn(ctx context.Context) (result.Capacity, string, error) {
 	case err != nil:
 		s.c.Notes = append(s.c.Notes, compare.EndedEarly(err)+"; "+goOn)
 		s.c.ExitCode = exitcode.Of(err)
-	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // it had ended
+	case len(s.c.Trials) == len(s.before.Trials) && !s.before.Ended.IsZero(): // it had ended before
 		s.c.Ended = s.before.Ended
 	default:
 		s.c.Ended = time.Now().UTC()
@@ -146,7 +147,7 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// plan checks the field that is searched and its range.
+// plan checks the field to search and its range.
 func (s *session) plan() (err error) {
 	sc := s.o.Scenario
 	k := sc.Capacity
@@ -180,7 +181,7 @@ func (s *session) plan() (err error) {
 // leastTrial is the recommended length of a phase of a trial.
 const leastTrial = 20 * time.Second
 
-// longestPhase is the length of the longest phase; one that ends by a condition may take as long as it is given.
+// longestPhase returns the length of the longest phase. A phase that ends by a condition counts with its time limit.
 func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	for _, p := range sc.Phases {
 		longest = max(longest, p.For.D(), p.Within.D())
@@ -188,8 +189,9 @@ func longestPhase(sc *scenario.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// digests are those of the scenario without what two searches may differ in, the control plane, its faults, the seed, the
-// range and the name of a variant; and of the control plane, the faults, the seed and that name.
+// digests sets Digest and PlaneDigest. PlaneDigest covers the control plane, its faults, the seed and the name of a
+// variant. Digest covers the rest of the scenario except the range. Two searches may differ in the range and in what
+// PlaneDigest covers.
 func (s *session) digests(sc scenario.Scenario) (err error) {
 	plane := scenario.Scenario{ControlPlane: sc.ControlPlane, Seed: sc.Seed, Variant: sc.Variant}
 	sc.ControlPlane, sc.Seed, sc.Capacity, sc.Variant, sc.Variants = scenario.Scenario{}.ControlPlane, 0, nil, "", nil
@@ -205,7 +207,7 @@ func (s *session) digests(sc scenario.Scenario) (err error) {
 	return err
 }
 
-// build makes the binary if that is to be done, and reads it. A search goes on with the one that its trials ran.
+// build builds the binary if necessary, and reads it. A resumed search needs the binary of its trials.
 func (s *session) build(ctx context.Context) (err error) {
 	if s.o.Build != nil {
 		if err := s.o.Build(ctx); err != nil {
@@ -216,7 +218,7 @@ func (s *session) build(ctx context.Context) (err error) {
 		return err
 	}
 	switch {
-	case s.o.Resume != "" && s.binary.Digest == "": // there is none: the first trial says so
+	case s.o.Resume != "" && s.binary.Digest == "": // the binary is missing: the first trial reports that
 		return nil
 	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
 		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir.Path)
@@ -247,7 +249,7 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: its trials ran %s (go on there, or search anew)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
-		before.Trials = before.Trials[:n-1] // the last ones told nothing: they are made again
+		before.Trials = before.Trials[:n-1] // repeat the last trials, as they had no result
 	}
 	if len(before.Trials) < len(s.before.Trials) {
 		s.before.Ended = time.Time{}
@@ -265,7 +267,7 @@ func (s *session) resume() error {
 	return nil
 }
 
-// outcomes by their names in capacity.json.
+// outcomes maps the names in capacity.json to outcomes.
 var outcomes = map[string]Outcome{"good": Good, "bad": Bad, "invalid": Invalid, "no data": NoData}
 
 func trialDir(number int) string { return fmt.Sprintf("trial-%02d", number) }
@@ -279,11 +281,11 @@ func nameOf(o Outcome) string {
 	return ""
 }
 
-// stateGrowth is how much nodes, pods, objects and watches grow from trial to trial: what is far too many of them takes
-// minutes to make, and the machine with it.
+// stateGrowth is the growth of nodes, pods, objects and watches from trial to trial. It is small because far too many
+// of them take minutes to create and exhaust the machine.
 const stateGrowth = 1.2
 
-// with reads the scenario with a load, and with the gates of a trial.
+// with reads the scenario with a load, and adds the gates of a trial.
 func (s *session) with(load float64) (*scenario.Scenario, error) {
 	sc, err := s.o.Read(append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load)))
 	if err != nil {
@@ -296,7 +298,7 @@ func (s *session) with(load float64) (*scenario.Scenario, error) {
 	return sc, nil
 }
 
-// text writes a load as the field takes it.
+// text formats a load for the field.
 func (s *session) text(load float64) string {
 	if s.c.Unit == string(scenario.PerSec) {
 		return strconv.FormatFloat(s.value(load), 'f', -1, 64) + "/s"
@@ -304,7 +306,7 @@ func (s *session) text(load float64) string {
 	return strconv.FormatFloat(s.value(load), 'f', 0, 64)
 }
 
-// value is a load that can be tried: a whole number, or a rate of three digits.
+// value rounds a load to one that can be tried: a whole number, or a rate with three digits.
 func (s *session) value(load float64) float64 {
 	if s.c.Unit != string(scenario.PerSec) || load >= 100 {
 		return math.Round(load)
@@ -323,7 +325,7 @@ func (s *session) trials(ctx context.Context) error {
 	return nil
 }
 
-// next makes the next trial, and reports whether there may be more.
+// next makes the next trial, and reports whether more may follow.
 func (s *session) next(ctx context.Context) (more bool, err error) {
 	if s.turn != nil {
 		end := s.turn()
@@ -368,7 +370,7 @@ func because(why string) string {
 	return " (" + why + ")"
 }
 
-// sofar describes the present interval of the capacity.
+// sofar describes the current interval of the capacity.
 func (s *session) sofar() string {
 	e := s.search.Estimate()
 	switch {
@@ -380,12 +382,12 @@ func (s *session) sofar() string {
 	return fmt.Sprintf("the capacity lies between %s and %s", s.text(e.Low), s.text(e.High))
 }
 
-// conclude fills in what the trials have told.
+// conclude fills in the results of the trials.
 func (s *session) conclude() {
 	e := s.search.Estimate()
 	s.c.Answer = string(e.Answer)
 	s.c.Low, s.c.Median, s.c.High, s.c.Held = nil, nil, nil, nil
-	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // else it is what was believed beforehand
+	if s.search.bad > 0 && e.Answer != AboveRange && e.Answer != BelowRange { // else the interval only reflects the prior
 		s.c.Low, s.c.Median, s.c.High = &e.Low, &e.Median, &e.High
 	}
 	if e.Held > 0 {
@@ -399,7 +401,7 @@ func (s *session) conclude() {
 		s.c.ExitCode = exitcode.Pass
 	}
 	times := map[string]int{}
-	first, lowest := []string{}, math.Inf(1) // the gates that fail at the lowest load gave way first
+	first, lowest := []string{}, math.Inf(1) // gates that failed at the lowest load gave way first
 	for _, t := range s.c.Trials {
 		if t.Outcome == nameOf(Bad) {
 			if t.Load < lowest {
@@ -430,12 +432,12 @@ func (s *session) conclude() {
 	})
 }
 
-// busyMachine begins the note on trials that were measured on a busy machine.
+// busyMachine begins the note on trials on a busy machine.
 const busyMachine = "machine: "
 
 func isOfMachine(note string) bool { return strings.HasPrefix(note, busyMachine) }
 
-// busyTrials is the note on trials that were measured on a busy machine; empty: none was.
+// busyTrials returns the note on trials on a busy machine. Empty means the machine was never busy.
 func busyTrials(trials []result.Trial) string {
 	busy, last := 0, ""
 	for _, t := range trials {
@@ -459,7 +461,7 @@ func (s *session) write() error {
 	return nil
 }
 
-// isSearch reports whether a directory is that of a search.
+// isSearch reports whether dir is the directory of a search.
 func isSearch(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, result.CapacityFile))
 	return err == nil

@@ -31,11 +31,11 @@ type quiet struct{ t *testing.T }
 func (q quiet) Step(line string)    { q.t.Log(line) }
 func (q quiet) Live(_ run.Snapshot) {}
 
-// plane holds loads below its capacity, which moves by a spread.
+// plane holds loads below its capacity, which varies by a spread.
 type plane struct {
 	capacity, spread float64
 	saturatedFrom    float64
-	weakerAfter      int // trials; then it has 80% of its capacity; 0: never
+	weakerAfter      int // number of trials after which it has 80% of its capacity; 0 means never
 	fails            func(trial int) error
 	rng              *rand.Rand
 	loads            []float64
@@ -85,7 +85,7 @@ func newSession(t *testing.T, p *plane) session {
 	return session{o: o, trial: p.trial, uses: uses, otherGenerator: func(result.Host, string) string { return "" }}
 }
 
-// failsOver has a session's trials fail over 300 requests a second, with what change makes of their results.
+// failsOver makes the trials of a session fail above 300 requests a second. change modifies their results.
 func failsOver(s *session, change func(*result.Result), err error) {
 	plane := s.trial
 	s.trial = func(ctx context.Context, o run.Options) (result.Result, error) {
@@ -136,7 +136,7 @@ func TestSearchOnKnownPlanes(t *testing.T) {
 	}
 }
 
-// A phase that does not come to its condition in time makes a trial bad, whatever gates there are.
+// A trial is bad if a phase does not meet its condition in time, with or without gates.
 func TestUnmetConditionIsBad(t *testing.T) {
 	var trial result.Trial
 	take(&trial, result.Result{Verdict: result.NoData, Measurements: result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen"}}}})
@@ -153,7 +153,7 @@ func TestUnmetConditionIsBad(t *testing.T) {
 	}
 }
 
-// On a busy machine a condition that was not met in time is no evidence of a limit; a gate that failed is, and a note says so.
+// On a busy machine an unmet condition does not show a limit. A failed gate does, and a note mentions the machine.
 func TestTrialOnABusyMachine(t *testing.T) {
 	const why = "other programs used 1.0 of 2 processors"
 	late := result.Measurements{Phases: []result.Phase{{Name: "open", Until: "watchesOpen", Machine: &result.Machine{Busy: why}}}}
@@ -175,7 +175,7 @@ func TestTrialOnABusyMachine(t *testing.T) {
 	}
 }
 
-// The figures of a trial are of its longest phase with requests, not of the one with the most of them.
+// The figures of a trial come from its longest phase with requests, not from the phase with the most requests.
 func TestFiguresOfTheLongestPhase(t *testing.T) {
 	phase := func(name string, from, seconds int, rate float64) result.Phase {
 		start := time.Unix(int64(from), 0)
@@ -208,7 +208,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Values of flags that no search can have are refused by the flag's name.
+// Invalid flag values are refused, and the error names the flag.
 func TestBadFlags(t *testing.T) {
 	for flag, change := range map[string]func(*RunOptions){
 		"--trials 2": func(o *RunOptions) { o.Most = 2 },
@@ -222,7 +222,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-// TestBadRanges: what cannot be searched is refused in a line before anything starts.
+// TestBadRanges: an invalid range is refused with an error of one line before anything starts.
 func TestBadRanges(t *testing.T) {
 	for name, c := range map[string]struct{ capacity, want string }{
 		"no field of the scenario": {"{field: background.reads.rate, from: 1/s, to: 5/s}", "reads"},
@@ -247,7 +247,8 @@ func TestBadRanges(t *testing.T) {
 	}
 }
 
-// What fails twice under a load, and is neither the plane's end nor a plane that never gets ready, is not the load's doing.
+// Other failures are not caused by the load, even if they occur twice: only the end of the plane, or a plane that never
+// gets ready, is.
 func TestEnvironmentIsNoLoad(t *testing.T) {
 	s := newSession(t, &plane{capacity: 1e9})
 	failsOver(&s, func(r *result.Result) {
@@ -264,8 +265,8 @@ func TestEnvironmentIsNoLoad(t *testing.T) {
 	}
 }
 
-// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the search; the
-// second one under the same load is a bad trial, and said to have given way.
+// TestPlaneEndsByTheLoad: the first control plane that ends by itself, or does not get ready for its load, ends the
+// search. The second one under the same load is a bad trial, and is reported as what gave way.
 func TestPlaneEndsByTheLoad(t *testing.T) {
 	ended := exitcode.Environmentf("kube-apiserver-0 ended")
 	noRun := func(r *result.Result) { *r = result.Result{} }
@@ -301,7 +302,8 @@ func TestPlaneEndsByTheLoad(t *testing.T) {
 	}
 }
 
-// A control plane that ends twice under the first load is below the range; the machine and the versions are known all the same.
+// A control plane that ends twice under the first load means a capacity below the range. The machine and the versions
+// are still recorded.
 func TestPlaneEndsByTheFirstLoad(t *testing.T) {
 	s := newSession(t, &plane{})
 	s.trial = func(context.Context, run.Options) (r result.Result, err error) {
@@ -318,7 +320,7 @@ func TestPlaneEndsByTheFirstLoad(t *testing.T) {
 	}
 }
 
-// Rates are tried with three digits, however low, and else whole numbers.
+// Rates are tried with three digits, other loads as whole numbers.
 func TestRoundedLoads(t *testing.T) {
 	for _, c := range []struct {
 		unit scenario.Unit

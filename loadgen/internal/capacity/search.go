@@ -1,9 +1,9 @@
-// Package capacity searches for the highest load that holds: it says which load to try next, and what the trials have
-// told. It knows neither planes nor time.
+// Package capacity searches for the highest load that holds. It chooses the next load and evaluates the outcomes of
+// trials. A Search knows neither planes nor time.
 //
-// A load is raised, a rate to its double, until a trial is bad. From then on a trial tells of a psychometric curve: it is bad with
-// probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over capacity and spread is kept on a
-// grid, and trials are made where it puts the capacity with 50, 35 and 65%, until its 90% interval is narrow.
+// The load grows until a trial is bad; a rate doubles each time. From then on, each trial updates a psychometric curve:
+// it is bad with probability lapse/2 + (1-lapse) Φ(ln(load/capacity)/spread). The posterior over capacity and spread is
+// kept on a grid. Trials are made at its 50, 35 and 65% quantiles of the capacity until its 90% interval is narrow.
 package capacity
 
 import (
@@ -13,26 +13,27 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Options of a search.
+// Options configure a search.
 type Options struct {
-	// From is the first load tried, To the end of the range. Least is the start of it.
+	// From is the first load to try. The range extends from Least to To.
 	Least, From, To float64
-	// Growth is how much the load grows from trial to trial until one is bad: 2 doubles it.
+	// Growth is the factor between loads until a trial is bad: 2 doubles the load.
 	Growth float64
-	// Width is the interval's upper end over its lower one, less one, at which a search ends.
+	// Width ends the search: it is the ratio of the interval's upper to its lower end, minus 1.
 	Width float64
-	// Trials is the most of them, without those that confirm.
+	// Trials is the maximum number of trials, without those that confirm.
 	Trials int
-	// Whole is true if loads are whole numbers: the search also ends when its interval lies between two neighbours.
+	// Whole is true if loads are whole numbers. The search then also ends when its interval lies between two
+	// neighbours.
 	Whole bool
 }
 
-// Default is a search between two loads that begins at the lower one and doubles it.
+// Default returns options for a search between two loads that begins at the lower one and doubles it.
 func Default(least, to float64) Options {
 	return Options{Least: least, From: least, To: to, Growth: 2, Width: 0.15, Trials: 40}
 }
 
-// Check reports what is wrong with options.
+// Check validates the options.
 func (o Options) Check() error {
 	switch {
 	case !(o.Least > 0 && o.Least <= o.From && o.From < o.To) || math.IsInf(o.To, 0):
@@ -43,7 +44,7 @@ func (o Options) Check() error {
 	return o.checkEnd()
 }
 
-// checkEnd reports what is wrong with where a search ends, by its flags.
+// checkEnd validates the options that end a search, and names their flags.
 func (o Options) checkEnd() error {
 	switch {
 	case !(o.Width >= leastWidth && o.Width <= mostWidth):
@@ -58,24 +59,26 @@ const (
 	leastWidth, mostWidth = 0.01, 1
 	leastTrials           = 3
 
-	lapse      = 0.02 // of trials that tell nothing
+	lapse      = 0.02 // share of trials with a random outcome
 	confidence = 0.90 // of the interval
 	gridStep   = 0.005
 	confirmOf  = 5 // trials at the lower end
-	confirmed  = 3 // of them that have to be good
-	// mostWide times the asked width is the widest interval that counts as found when the trials are used up.
+	confirmed  = 3 // of these, the number that must be good
+	// mostWide bounds the interval that counts as found when the trials are used up, as a multiple of the requested
+	// width.
 	mostWide = 2
-	// invalidInRow trials are the generator's limit; one may be a minute in which others used the machine.
+	// invalidInRow invalid trials in a row show the generator's limit. A single one may be due to other processes on
+	// the machine.
 	invalidInRow = 2
 )
 
-// spreads are those of the grid: how wide the band is in which trials go either way.
+// spreads returns the spreads of the grid: how wide the band of loads is in which trials may be good or bad.
 func spreads() []float64 { return []float64{0.02, 0.04, 0.08, 0.16} }
 
 // Outcome is the result of a trial.
 type Outcome int
 
-// The outcomes. An invalid trial tells nothing: the generator was the limit. Nor does one without data.
+// The outcomes. An Invalid trial, which the generator limited, and a trial with NoData say nothing about the capacity.
 const (
 	Good Outcome = iota
 	Bad
@@ -97,18 +100,19 @@ const (
 	Unfinished     Answer = "unfinished"
 )
 
-// Estimate is what is known of the capacity.
+// Estimate is the current knowledge of the capacity.
 type Estimate struct {
 	Answer            Answer
 	Low, Median, High float64 // 90% interval
-	Held              float64 // the highest load of a good trial; 0: none
+	Held              float64 // the highest load of a good trial; 0 without one
 	Trials            int
-	// ConfirmLoad is the lower end of the narrow interval: it was tried again Confirms times, and held ConfirmGood times.
+	// ConfirmLoad is the lower end of the narrow interval. It was tried again Confirms times and held ConfirmGood
+	// times.
 	ConfirmLoad           float64
 	ConfirmGood, Confirms int
 }
 
-// Search is a search as it goes on.
+// Search is a search in progress.
 type Search struct {
 	o      Options
 	logs   []float64   // ln of the capacities of the grid
@@ -116,11 +120,11 @@ type Search struct {
 
 	trials, bad, good     int
 	unusable              Outcome // Invalid or NoData: the outcome of the last trials
-	invalid               int     // how many of them in a row
+	invalid               int     // the number of such trials in a row
 	ceiling               float64 // the lowest load at which the generator was the limit twice
-	forgotten             bool    // a ceiling was, once
+	forgotten             bool    // a ceiling was forgotten once
 	lowestBad, held       float64
-	next                  int // of the shares at which trials are made
+	next                  int // index into shares
 	confirming            bool
 	endFailed             bool // the end of the range did not hold
 	confirmLoad           float64
@@ -128,7 +132,7 @@ type Search struct {
 	answer                Answer
 }
 
-// New begins a search.
+// New returns a new search.
 func New(o Options) (*Search, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -147,16 +151,16 @@ func New(o Options) (*Search, error) {
 	return s, nil
 }
 
-// Next is the load to try next; false: the search has ended.
+// Next returns the next load to try, or false if the search has ended.
 func (s *Search) Next() (load float64, more bool) {
 	switch {
 	case s.answer != "":
 		return 0, false
 	case s.confirming:
 		return s.confirmLoad, true
-	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between what held and what the generator cannot do
+	case s.bad == 0 && !math.IsInf(s.ceiling, 1): // between the last load that held and the generator's limit
 		return math.Sqrt(s.held * s.ceiling), true
-	case !s.began(): // a plane that did not hold the first load is not given more
+	case !s.began(): // do not raise the load on a plane that did not hold the first one
 		return s.o.From, true
 	case s.bad == 0:
 		return min(s.grown(s.held), s.o.To), true
@@ -168,10 +172,10 @@ func (s *Search) Next() (load float64, more bool) {
 	return load, true
 }
 
-// began reports whether a load held, or the first one did not twice.
+// began reports whether a load has held, or two trials were bad.
 func (s *Search) began() bool { return s.good > 0 || s.bad > 1 }
 
-// grown is the next load after one that held. A whole number grows by one at least.
+// grown returns the load that follows one that held. Whole numbers grow by at least 1.
 func (s *Search) grown(held float64) float64 {
 	if s.o.Whole {
 		return max(held+1, math.Round(held*s.o.Growth))
@@ -179,21 +183,21 @@ func (s *Search) grown(held float64) float64 {
 	return held * s.o.Growth
 }
 
-// near reports whether no load between two is worth a trial.
+// near reports whether no load between low and high is worth a trial.
 func (s *Search) near(low, high float64) bool {
 	return high/low-1 <= s.o.Width || s.o.Whole && math.Floor(high)-math.Floor(low) <= 1
 }
 
-// shares of the posterior at which trials are made, in turns.
+// shares are the quantiles of the posterior at which trials are made, in turn.
 var shares = []float64{0.5, 0.35, 0.65}
 
-// likely is where the capacity probably lies.
+// likely returns a load near the probable capacity.
 func (s *Search) likely() float64 { return s.quantile(shares[s.next%len(shares)]) }
 
-// Further is the load of one more trial of a search that has found a capacity; false: it has not.
+// Further returns the load of one more trial after a capacity was found, or false if none was found.
 func (s *Search) Further() (load float64, found bool) { return s.likely(), s.answer == Found }
 
-// Saw takes in what a trial at a load told. Once a capacity is found it says no more than how large it is.
+// Saw records the outcome of a trial. After a capacity was found, further trials only refine its value.
 func (s *Search) Saw(load float64, outcome Outcome) {
 	if s.answer == Found && (outcome == Good || outcome == Bad) {
 		s.next++
@@ -219,7 +223,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 		if s.o.Whole {
 			rounding = max(rounding, 0.5)
 		}
-		if math.Abs(load-s.confirmLoad) <= rounding { // others were tried for another width
+		if math.Abs(load-s.confirmLoad) <= rounding { // other loads were tried for another width
 			s.confirm(outcome)
 		}
 		return
@@ -259,7 +263,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 			return
 		}
 		s.confirming, s.confirmLoad = true, low
-		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // it may lie above: then the end of the range holds
+		if high >= s.o.To*(1-2*gridStep) && !s.endFailed { // the capacity may lie above: then the end of the range holds
 			s.confirmLoad = s.o.To
 		}
 	case outcome == Good && s.stuck():
@@ -267,7 +271,7 @@ func (s *Search) Saw(load float64, outcome Outcome) {
 	}
 }
 
-// confirm counts the trials at the lower end.
+// confirm counts the confirming trials.
 func (s *Search) confirm(outcome Outcome) {
 	s.confirms++
 	if outcome == Good {
@@ -278,7 +282,7 @@ func (s *Search) confirm(outcome Outcome) {
 		s.answer = AboveRange
 	case s.confirmGood == confirmed:
 		s.answer = Found
-	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // it lies in the range: the search goes on
+	case s.confirms-s.confirmGood > confirmOf-confirmed && s.confirmLoad == s.o.To: // it lies in the range: continue
 		s.confirming, s.endFailed, s.confirms, s.confirmGood = false, true, 0, 0
 	case s.confirms-s.confirmGood > confirmOf-confirmed:
 		s.answer = Unconfirmed
@@ -288,7 +292,7 @@ func (s *Search) confirm(outcome Outcome) {
 // Searching reports whether the search has no answer yet.
 func (s *Search) Searching() bool { return s.answer == "" }
 
-// Estimate is what is known so far.
+// Estimate returns the current estimate.
 func (s *Search) Estimate() Estimate {
 	e := Estimate{
 		Answer: s.answer, Median: s.quantile(0.5), Held: s.held, Trials: s.trials,
@@ -301,7 +305,7 @@ func (s *Search) Estimate() Estimate {
 	return e
 }
 
-// update weighs each capacity and spread by how probable they make the outcome.
+// update multiplies the weight of each capacity and spread by the probability that they give to the outcome.
 func (s *Search) update(load float64, outcome Outcome) {
 	x := math.Log(load)
 	for i, c := range s.logs {
@@ -335,7 +339,7 @@ func (s *Search) interval() (low, high float64) {
 	return s.quantile((1 - confidence) / 2), s.quantile((1 + confidence) / 2)
 }
 
-// quantile is the capacity below which the posterior puts this share.
+// quantile returns the capacity at a quantile of the posterior.
 func (s *Search) quantile(share float64) float64 {
 	sum := 0.0
 	for i, row := range s.weight {

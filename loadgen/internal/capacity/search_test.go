@@ -12,7 +12,7 @@ import (
 
 const seed = 1
 
-// known is a plane whose capacity moves around a value from trial to trial.
+// known returns a plane whose capacity varies around a value from trial to trial.
 func known(rng *rand.Rand, value, spread float64) func(load float64) capacity.Outcome {
 	return func(load float64) capacity.Outcome {
 		if load > value*math.Exp(spread*rng.NormFloat64()) {
@@ -42,8 +42,8 @@ func search(t *testing.T, o capacity.Options, try func(float64) capacity.Outcome
 	return capacity.Estimate{}
 }
 
-// TestKnownCapacity: the interval covers the truth in 90% of searches, the median error is below 3%, the median
-// number of trials below 20.
+// TestKnownCapacity: the interval covers the truth in 90% of searches, the median error is below 3%, and the median
+// number of trials is below 20.
 func TestKnownCapacity(t *testing.T) {
 	t.Logf("seed %d", seed)
 	const searches = 200
@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A capacity between the last load that held and the first that saturates the generator is found.
+// A capacity between the highest load that held and the lowest that saturates the generator is found.
 func TestKneeBelowTheGeneratorsLimit(t *testing.T) {
 	for truth, want := range map[float64]capacity.Answer{2900: capacity.Found, 5000: capacity.GeneratorFirst} {
 		e := search(t, capacity.Default(50, 20_000), func(load float64) capacity.Outcome {
@@ -133,7 +133,7 @@ func TestTrialsWithoutData(t *testing.T) {
 	}
 }
 
-// An invalid trial and one without data are neither twice.
+// An invalid trial and a trial without data do not add up to two of a kind.
 func TestUselessTrialsOfTwoKinds(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
@@ -153,7 +153,7 @@ func TestUselessTrialsOfTwoKinds(t *testing.T) {
 	}
 }
 
-// With its trials used up a search that is far from narrow has found nothing.
+// A search that used all its trials and is far from narrow has found nothing.
 func TestTooFewTrials(t *testing.T) {
 	o := capacity.Default(100, 20_000)
 	o.Trials = 5
@@ -168,7 +168,7 @@ func TestTooFewTrials(t *testing.T) {
 	}
 }
 
-// Between whole numbers that follow each other there is nothing more to find.
+// A search ends when its interval lies between two neighbouring whole numbers.
 func TestWholeLoads(t *testing.T) {
 	o := capacity.Default(1, 10)
 	o.Growth, o.Whole = 1.2, true
@@ -183,7 +183,7 @@ func TestWholeLoads(t *testing.T) {
 	}
 }
 
-// One stray bad trial in a range that holds whole is no capacity.
+// A single stray bad trial in a range that holds is not a capacity.
 func TestStrayBadTrial(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(float64) capacity.Outcome {
@@ -197,7 +197,7 @@ func TestStrayBadTrial(t *testing.T) {
 	}
 }
 
-// A capacity near the end of the range lies in it: where the end does not hold, the lower end is confirmed.
+// A capacity near the end of the range lies in the range: if the end does not hold, the lower end is confirmed.
 func TestKneeNearTheEnd(t *testing.T) {
 	for _, truth := range []float64{1900, 1950, 1980} {
 		e := search(t, capacity.Default(50, 2000), func(load float64) capacity.Outcome {
@@ -212,7 +212,7 @@ func TestKneeNearTheEnd(t *testing.T) {
 	}
 }
 
-// A search that only ever grows ends with its trials too.
+// A search that never has a bad trial also ends with its trials.
 func TestTrialsBoundGrowth(t *testing.T) {
 	o := capacity.Default(50, 20_000)
 	o.Growth, o.Trials = 1.2, 5
@@ -221,7 +221,8 @@ func TestTrialsBoundGrowth(t *testing.T) {
 	}
 }
 
-// Whole loads grow by one at least, and none between two neighbours is tried where the generator cannot do the upper one.
+// Whole loads grow by at least one. No load between two neighbours is tried if the generator cannot deliver the upper
+// one.
 func TestWholeLoadsGrow(t *testing.T) {
 	o := capacity.Default(1, 40)
 	o.Growth, o.Whole = 1.2, true
@@ -237,7 +238,8 @@ func TestWholeLoadsGrow(t *testing.T) {
 	}
 }
 
-// Where the generator is the limit below a load that was bad, more is tried once again: others may have used the machine.
+// If the generator is the limit below a bad load, higher loads are tried once more: other processes may have used the
+// machine.
 func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits func(load float64, invalid int) bool
@@ -264,7 +266,7 @@ func TestGeneratorsLimitBelowABadLoad(t *testing.T) {
 	}
 }
 
-// The end of the range, which the generator does not manage, is not confirmed for ever.
+// The confirmation of the end of the range stops if the generator cannot deliver that load.
 func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 	n := 0
 	e := search(t, capacity.Default(50, 400), func(load float64) capacity.Outcome {
@@ -281,7 +283,7 @@ func TestGeneratorsLimitAtTheEnd(t *testing.T) {
 	}
 }
 
-// Trials that are invalid and without data in turns are bounded, also where the lower end is confirmed.
+// The number of alternating invalid trials and trials without data is bounded, also while the lower end is confirmed.
 func TestUselessTrialsInTurns(t *testing.T) {
 	for _, useful := range []int{0, 12} {
 		n := 0
@@ -300,7 +302,7 @@ func TestUselessTrialsInTurns(t *testing.T) {
 	}
 }
 
-// After a first load that was bad no larger one is tried, and once is no proof that the capacity lies below it.
+// After a bad first load no higher load is tried, and one trial does not prove that the capacity lies below it.
 func TestFirstTrialIsBad(t *testing.T) {
 	for _, to := range []float64{60, 20_000} {
 		var loads []float64

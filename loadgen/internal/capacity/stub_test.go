@@ -37,7 +37,7 @@ capacity: {field: background.reads.rate, from: 50/s, to: 5000/s}
 gates: [{name: latency, objective: request-latency, load: reads, max: 100ms}]
 `
 
-// server answers so many requests a second, one after another.
+// server answers rate requests a second, one after another.
 func server(rate float64) stubapi.Policy {
 	var mu sync.Mutex
 	var free time.Time
@@ -52,13 +52,13 @@ func server(rate float64) stubapi.Policy {
 	}
 }
 
-// capacityOf is the load whose p99 reaches the bound at the end of a trial: the queue of a server of so many a second
-// grows with what it cannot answer.
+// capacityOf returns the load whose p99 reaches the bound at the end of a trial. The queue of a server with this rate
+// grows by the requests that it cannot answer.
 func capacityOf(rate float64) float64 {
 	return rate * (1 + stubBound.Seconds()/(0.99*stubHold.Seconds()))
 }
 
-// against makes one trial with the real load engine, and judges it by the real gates, in virtual time.
+// against makes one trial in virtual time with the real load engine and the real gates.
 func against(t *testing.T, offered, rate float64) Outcome {
 	t.Helper()
 	var trial result.Trial
@@ -104,7 +104,7 @@ func against(t *testing.T, offered, rate float64) Outcome {
 	return outcomes[trial.Outcome]
 }
 
-// TestStubOfKnownCapacity: searches with the real load engine against a server whose capacity is known and moves by a
+// TestStubOfKnownCapacity searches with the real load engine against a server with a known capacity that varies by a
 // spread from trial to trial.
 func TestStubOfKnownCapacity(t *testing.T) {
 	t.Log("seed 1")

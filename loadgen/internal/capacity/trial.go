@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// try makes one run. Each has a seed of its own.
+// try makes one trial. Each trial has its own seed.
 func (s *session) try(ctx context.Context, number int, load float64) (t result.Trial, err error) {
 	if err := s.binary.Same(); err != nil {
 		return t, fmt.Errorf("trial %d: %w", number, err)
@@ -30,7 +30,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	t = result.Trial{Number: number, Load: load, Dir: trialDir(number), Gates: []result.Gate{}, Cores: map[string]float64{}}
 	o.Out = filepath.Join(s.dir.Path, t.Dir)
 	o.Overrides = append(slices.Clone(s.o.Overrides), s.c.Field+"="+s.text(load))
-	if err := os.RemoveAll(o.Out); err != nil { // what a trial that was cut off has left
+	if err := os.RemoveAll(o.Out); err != nil { // left by an interrupted trial
 		return t, exitcode.EnvironmentError(err)
 	}
 	res, err := s.trial(ctx, o)
@@ -40,7 +40,7 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	ended := endedBy(res, err)
 	again := slices.Contains(s.c.EndedAt, load)
 	switch {
-	case err != nil && ctx.Err() == nil && ended != "" && again: // it is the load
+	case err != nil && ctx.Err() == nil && ended != "" && again: // the load ends it
 		t.Outcome, t.Why = nameOf(Bad), ended
 		return t, nil
 	case err != nil && ctx.Err() == nil && ended != "":
@@ -59,20 +59,21 @@ func (s *session) try(ctx context.Context, number int, load float64) (t result.T
 	return t, err
 }
 
-// endedBy says what ended a run with an error, where that may be its load; empty: something else did.
+// endedBy says what ended a run with an error if its load may be the cause. Empty means it is not.
 func endedBy(res result.Result, err error) string {
 	switch {
 	case len(res.Run.UnexpectedExits) > 0, errors.Is(err, run.ErrPlaneEnded):
 		return "the control plane ended"
 	case errors.Is(err, run.ErrPrepare):
 		return "the objects of a load were not made"
-	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane served
+	case res.Run.Versions.Kubernetes != "" && len(res.Measurements.Phases) == 0: // the plane had started
 		return "the first phase did not begin"
 	}
 	return ""
 }
 
-// usesOf are the resources, and the processors of each component, used in a phase of a trial's run; none where nothing was recorded.
+// usesOf returns the resources used most in a phase of a trial's run, and the processors that each component used. Both
+// are nil if nothing was recorded.
 func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, cores map[string]float64, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -89,8 +90,9 @@ func usesOf(ctx context.Context, dir string, p result.Phase) (all []result.Use, 
 	return all, cores, err
 }
 
-// take judges a trial: invalid if the generator was the limit, good if every gate held, bad if one failed or a phase did not
-// come to its condition in time. It returns the longest phase with requests, or the last one.
+// take judges a trial: invalid if the generator was the limit, good if every gate held, bad if a gate failed, the run
+// was ended early, or a phase did not meet its condition in time. It returns the longest phase with requests, or the
+// last phase.
 func take(t *result.Trial, res result.Result) (held result.Phase) {
 	t.Gates, t.Machine = res.Gates, res.BusyMachine
 	switch {
@@ -130,7 +132,7 @@ func take(t *result.Trial, res result.Result) (held result.Phase) {
 	return held
 }
 
-// unmet names the phase that did not come to its condition in time; empty: all did, or the machine was busy.
+// unmet names the phase that did not meet its condition in time. Empty means every phase did, or the machine was busy.
 func unmet(phases []result.Phase) string {
 	for _, p := range phases {
 		busy := p.Machine != nil && p.Machine.Busy != ""
@@ -141,7 +143,8 @@ func unmet(phases []result.Phase) string {
 	return ""
 }
 
-// wrong lists the gates that failed in a bad trial, or what else was wrong: of one that was ended early the condition.
+// wrong lists the gates that failed in a bad trial, or the other reason why it is bad: for a trial that was ended
+// early, the condition.
 func wrong(t result.Trial) []string {
 	if condition, _, _ := strings.Cut(t.Why, " in phase "); strings.HasPrefix(condition, "abortOn: ") {
 		return []string{condition}

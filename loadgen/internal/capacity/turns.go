@@ -15,8 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunInTurns searches two configurations, a trial of A and a trial of B in turns until both have an answer, so that what changes on
-// the machine meanwhile changes both. out is the directory of both searches, resume that of two to go on with. An error means that nothing was tried.
+// RunInTurns searches two configurations. Trials of A and B alternate until both searches have an answer, so that
+// changes on the machine affect both. out is the directory for both searches; resume is the directory of two searches
+// to resume. On an error no search has a trial.
 func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (result.CapacityComparison, string, error) {
 	p := pair{out: out, resume: resume}
 	for i, o := range sides {
@@ -25,13 +26,13 @@ func RunInTurns(ctx context.Context, sides [2]RunOptions, out, resume string) (r
 	return p.run(ctx)
 }
 
-// pair is two searches in turns.
+// pair is two searches that take turns.
 type pair struct {
 	sides       [2]session
 	out, resume string
 }
 
-// sideNames are those of the sides for readers; sideFlags say what they are; sideDirs are their directories in that of both.
+// sideNames are shown to readers, sideFlags are the flags, and sideDirs are the subdirectories of the two sides.
 var (
 	sideNames = [2]string{"A", "B"}
 	sideFlags = [2]string{"--a", "--b"}
@@ -69,7 +70,7 @@ func (p *pair) run(ctx context.Context) (c result.CapacityComparison, dir string
 	return c, dir, rundir.WriteJSON(dir, result.CapacityComparisonFile, c)
 }
 
-// compared compares what the two searches found; untried are the errors of those that have no trial.
+// compared compares the results of both searches. untried holds the errors of searches without a trial.
 func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison {
 	c := result.CapacityComparison{Schema: result.CapacityComparisonSchema, InTurns: true}
 	for i, s := range p.sides {
@@ -89,7 +90,7 @@ func (p *pair) compared(dir string, untried [2]error) result.CapacityComparison 
 	return c
 }
 
-// open reads both sides, and builds what is to be built, before anything starts.
+// open reads both sides and builds their binaries before anything starts.
 func (p *pair) open(ctx context.Context, dir string) error {
 	if p.resume != "" && !isSearch(filepath.Join(dir, sideDirs[0])) && !isSearch(filepath.Join(dir, sideDirs[1])) {
 		if isSearch(dir) {
@@ -101,7 +102,7 @@ func (p *pair) open(ctx context.Context, dir string) error {
 		s, of := &p.sides[i], filepath.Join(dir, sideDirs[i])
 		s.name, s.whole = sideNames[i]+": ", dir
 		s.o.Out, s.o.Resume = of, ""
-		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // of a side whose first plane did not start there may be none
+		if entries, _ := os.ReadDir(of); p.resume != "" && len(entries) > 0 { // missing if the first plane of a side did not start
 			s.o.Out, s.o.Resume = "", of
 		}
 		if err := s.open(ctx); err != nil {
@@ -120,15 +121,15 @@ func (p *pair) open(ctx context.Context, dir string) error {
 	return nil
 }
 
-// search makes the trials of both, and returns why one has none. When one search ends early the other does too: both are gone on
-// with together.
+// search makes the trials of both sides, and returns the error of each side without a trial. If one search ends early,
+// so does the other, and both are resumed together.
 func (p *pair) search(ctx context.Context) (untried [2]error) {
 	order := newTurns()
 	var both sync.WaitGroup
 	for i := range p.sides {
 		p.sides[i].turn = func() func(bool) { return order.take(i) }
 		other := &p.sides[1-i]
-		p.sides[i].further = func() bool { return other.search.Searching() } // in a turn: the other one waits
+		p.sides[i].further = func() bool { return other.search.Searching() } // called while the other side waits
 		both.Go(func() {
 			_, dir, err := p.sides[i].goOn(ctx)
 			if dir == "" {
@@ -141,15 +142,15 @@ func (p *pair) search(ctx context.Context) (untried [2]error) {
 	return untried
 }
 
-// otherFailed is why a search ends early that did not fail itself.
+// otherFailed is the error of a search that ended because the other one failed.
 type otherFailed struct{}
 
 func (otherFailed) Error() string { return "the other search failed" }
 
-// Unjudged: it is no failure of the environment.
+// Unjudged reports true: the environment did not fail.
 func (otherFailed) Unjudged() bool { return true }
 
-// turns are taken by two, one after the other, until one has left. After a failure there are none.
+// turns alternates between two searches until one has left. After a failure neither gets another turn.
 type turns struct {
 	changed *sync.Cond
 	next    int
@@ -159,7 +160,7 @@ type turns struct {
 
 func newTurns() *turns { return &turns{changed: sync.NewCond(&sync.Mutex{})} }
 
-// take waits for the turn of one, and returns what ends it; nil: the other one failed.
+// take waits for the turn of search i and returns the function that ends it. It returns nil if a search failed.
 func (t *turns) take(i int) (end func(failed bool)) {
 	t.changed.L.Lock()
 	defer t.changed.L.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// inPair are two searches in turns on known planes, and the sides of their trials in order.
+// inPair returns two searches that take turns on known planes, and the order of their trials by side.
 func inPair(t *testing.T, a, b plane) (p *pair, order *[]string) {
 	p, order = &pair{out: filepath.Join(t.TempDir(), "both")}, new([]string)
 	for i, of := range []*plane{&a, &b} {
@@ -30,7 +30,7 @@ func inPair(t *testing.T, a, b plane) (p *pair, order *[]string) {
 	return p, order
 }
 
-// TestInTurns: trials alternate until both searches have ended; a machine that slows down slows both.
+// TestInTurns: trials alternate until both searches have ended, and a machine that slows down slows both.
 func TestInTurns(t *testing.T) {
 	p, order := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
 	slower := 1.0
@@ -62,7 +62,7 @@ func TestInTurns(t *testing.T) {
 	}
 }
 
-// TestInTurnsResumed: when a plane of one side ends, both stop and say why, and go on together.
+// TestInTurnsResumed: when a plane of one side ends, both searches stop with the reason and are resumed together.
 func TestInTurnsResumed(t *testing.T) {
 	dies := plane{capacity: 350, spread: 0.03, fails: func(n int) error {
 		if n == 4 {
@@ -91,7 +91,7 @@ func TestInTurnsResumed(t *testing.T) {
 	}
 }
 
-// TestInTurnsFirstPlane: a side whose plane never starts is said to have failed, and its logs are kept.
+// TestInTurnsFirstPlane: a side whose plane never starts is reported as failed, and its logs are kept.
 func TestInTurnsFirstPlane(t *testing.T) {
 	p, _ := inPair(t, plane{capacity: 700}, plane{})
 	p.sides[1].trial = func(_ context.Context, o run.Options) (result.Result, error) {
@@ -119,7 +119,7 @@ func TestInTurnsFirstPlane(t *testing.T) {
 	}
 }
 
-// TestInTurnsRefused: what cannot be searched is said before anything starts, and leaves nothing behind.
+// TestInTurnsRefused: an invalid search is refused before anything starts, and leaves no files.
 func TestInTurnsRefused(t *testing.T) {
 	p, order := inPair(t, plane{capacity: 700}, plane{capacity: 700})
 	p.sides[1].o.Scenario.Gates[0].Name = "other"
@@ -184,7 +184,7 @@ func TestInTurnsRefused(t *testing.T) {
 	}
 }
 
-// TestVariantsInTurns: two variants differ in their control plane, whatever they are called.
+// TestVariantsInTurns: two variants may differ in their control plane and their names.
 func TestVariantsInTurns(t *testing.T) {
 	p, _ := inPair(t, plane{capacity: 700, spread: 0.03}, plane{capacity: 350, spread: 0.03})
 	p.sides[0].o.Scenario.Variants = []scenario.Variant{{Name: "three"}}

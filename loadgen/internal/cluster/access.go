@@ -15,9 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// checkAccess asks for each need whether we are allowed it. What is missing
-// is one error that names all of it. A user may give only rights that they
-// hold, so the needs of the load's identity are asked for too.
+// checkAccess checks whether the user is allowed each need. One error names all
+// that are missing. A user can give only rights that they hold, so needs must
+// include the needs of the load's identity.
 func checkAccess(ctx context.Context, client kubernetes.Interface, needs []need) error {
 	missing, err := missingAccess(ctx, client, needs)
 	if err != nil || len(missing) == 0 {
@@ -30,7 +30,7 @@ func lacking(missing []string) string {
 	return fmt.Sprintf("lacks permission to %s (a cluster-admin has all of them; `kubectl auth can-i VERB RESOURCE` checks one)", strings.Join(missing, "; "))
 }
 
-// missingAccess returns the needs that we are not allowed.
+// missingAccess returns the needs that the user is not allowed.
 func missingAccess(ctx context.Context, client kubernetes.Interface, needs []need) (missing []string, err error) {
 	allowed, err := askAccess(ctx, client, needs)
 	if err != nil {
@@ -44,7 +44,7 @@ func missingAccess(ctx context.Context, client kubernetes.Interface, needs []nee
 	return missing, nil
 }
 
-// askAccess asks for each need whether we are allowed it.
+// askAccess asks the API server for each need whether the user is allowed it.
 func askAccess(ctx context.Context, client kubernetes.Interface, needs []need) ([]bool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer within %s", requestTimeout))
 	defer cancel()
@@ -79,8 +79,8 @@ func mayI(ctx context.Context, client kubernetes.Interface, n need) (bool, error
 	return answer.Status.Allowed, nil
 }
 
-// rules are the RBAC rules that grant the needs of one namespace ("" for the
-// cluster's).
+// rules returns the RBAC rules that grant the needs of one namespace ("" for
+// cluster-wide needs).
 func rules(needs []need, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}

@@ -14,15 +14,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They lie in a namespace of their
-// own, so that one binding to its group of ServiceAccounts gives all nodes their rights: RBAC reads each subject of a
-// binding for each request.
+// nodeAccounts are the ServiceAccounts of simulated nodes without client certificates. They are in a separate namespace, so
+// that one binding to its group of ServiceAccounts gives all nodes their rights: RBAC reads each subject of a binding for
+// each request.
 type nodeAccounts struct{ *node.ServiceAccounts }
 
 func (t *Target) accountNamespace() string { return t.Namespace + "-nodes" }
 
-// kubeletNeeds are what a simulated kubelet does. Tokens, ConfigMaps and Secrets are those of the run's namespace: the
-// right to any of them must not be given to an account, as the Node authorizer gives it for the node's own pods only.
+// kubeletNeeds returns the needs of a simulated kubelet. Tokens, ConfigMaps and Secrets are limited to the run's namespace:
+// no account may get the right to all of them, because the Node authorizer grants it for the node's own pods only.
 func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list watch", "", "nodes", ""),
@@ -50,7 +50,7 @@ func kubeletNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// proxyNeeds are what a simulated kube-proxy does.
+// proxyNeeds returns the needs of a simulated kube-proxy.
 func proxyNeeds() []need {
 	return slices.Concat(
 		each("list watch", "", "nodes", ""),
@@ -61,7 +61,7 @@ func proxyNeeds() []need {
 	)
 }
 
-// accountNeeds are those of nodes with ServiceAccounts in a namespace, for the user: to make them, and their rights.
+// accountNeeds returns the user's needs for nodes with ServiceAccounts in a namespace: to make the accounts and give them rights.
 func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	return slices.Concat(
 		each("create", "", "serviceaccounts", accounts),
@@ -70,7 +70,7 @@ func accountNeeds(accounts, ns string, s *scenario.Scenario) []need {
 	)
 }
 
-// nodeNeeds are those of all accounts: the kube-proxies' has them too, where there is one.
+// nodeNeeds returns the needs of all node accounts, including the needs of kube-proxies if the nodes have them.
 func nodeNeeds(ns string, s *scenario.Scenario) []need {
 	needs := kubeletNeeds(ns, s)
 	if s.Nodes.KubeProxy {
@@ -80,7 +80,7 @@ func nodeNeeds(ns string, s *scenario.Scenario) []need {
 }
 
 // makeNodeAccounts makes the namespace of the nodes' ServiceAccounts and their rights, if tokens were chosen, and waits
-// until those are in force.
+// until the rights are in force.
 func (t *Target) makeNodeAccounts(ctx context.Context, client kubernetes.Interface) error {
 	if !t.credentials.tokens {
 		return nil

@@ -24,10 +24,10 @@ import (
 // Removed counts the objects a cleanup removed.
 type Removed struct {
 	Namespaces, Pods, Nodes, Leases, CSINodes, ResourceSlices, Events, CertificateRequests, RBAC, Definitions int
-	// ClusterObjects are those that actions created, and DeviceClasses.
+	// ClusterObjects counts objects that actions created, and DeviceClasses.
 	ClusterObjects int
-	// Unseen are the kinds that could not be listed for want of rights: whether
-	// there were any is not known.
+	// Unseen are the kinds that the user had no right to list: whether any existed
+	// is unknown.
 	Unseen []string
 }
 
@@ -63,28 +63,28 @@ func (r Removed) String() string {
 
 const (
 	// CleanupBudget bounds a cleanup: API servers restart within a minute, and namespaces
-	// end at their controller's pace.
+	// end only as fast as their controller works.
 	CleanupBudget = 5 * time.Minute
-	// namespaceWait bounds the wait for namespaces in one attempt: the rest is removed also
-	// if one hangs.
+	// namespaceWait bounds the wait for namespaces in one attempt: if one hangs, the rest is
+	// still removed.
 	namespaceWait = time.Minute
-	// namespacePoll is the longest pause between two looks at them, which are a list of pods each.
+	// namespacePoll is the longest pause between two checks of the namespaces. Each check lists pods.
 	namespacePoll = time.Second
-	// closedAfter is how long after its deletion a namespace surely takes no new objects: every API server has heard of it. One without
-	// pods then is not looked at for pods any more.
+	// closedAfter is the time after its deletion from which a namespace takes no new objects: every API server knows of the
+	// deletion. If it has no pods then, it is not searched for pods again.
 	closedAfter = 3 * time.Second
 	// requestTimeout bounds each request: a list of 500 objects, a deletion.
 	requestTimeout = 30 * time.Second
 	// retryMax is the longest pause between attempts; the first is a second.
 	retryMax = 10 * time.Second
-	// tellEvery is how often a cleanup that does not get on says so.
+	// tellEvery is how often a stuck cleanup reports why.
 	tellEvery = 30 * time.Second
 )
 
-// Cleanup removes what the run of an id made, or with "" every run, and returns when it is
-// gone. It finds objects by their labels alone, deletes by UID, goes on past errors, and
-// tries again until all is gone, ctx ends or CleanupBudget is over. log is told each step.
-// In order:
+// Cleanup removes what the run with this ID made, or every run if runID is "", and returns
+// when all of it is gone. It finds objects only by their labels, deletes by UID, continues
+// after errors, and retries until all is gone, ctx ends or CleanupBudget is over. It calls
+// log at each step. In order:
 //
 //  1. namespaces, and with them workloads and pods; pods that wait for a
 //     kubelet which no longer runs are deleted by force
@@ -109,8 +109,8 @@ func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(strin
 	return c.removed, err
 }
 
-// newCleaner makes a cleaner that leaves cluster objects of actions, definitions of custom
-// resources and devices alone.
+// newCleaner makes a cleaner that does not remove cluster objects of actions, definitions of
+// custom resources and devices.
 func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -128,7 +128,7 @@ func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 	}
 }
 
-// cleaner removes what runs made, in as many attempts as it takes.
+// cleaner removes what runs made, with repeated attempts.
 type cleaner struct {
 	client      kubernetes.Interface
 	metadata    metadata.Interface   // for the next two
@@ -145,11 +145,11 @@ type cleaner struct {
 	removed     Removed
 	unseen      []string        // kinds said to be unlisted, of all attempts
 	deleted     map[string]bool // counted in removed, by kind and UID
-	nodesSeen   []item          // of all attempts: what belongs to a node is found by it
+	nodesSeen   []item          // of all attempts: they identify the objects of nodes
 }
 
-// persist attempts until all is gone, ctx ends or there is no sense in going on,
-// and returns the last error that tells why.
+// persist attempts until all is gone, ctx ends or another attempt cannot help, and
+// returns the last error that says why.
 func (c *cleaner) persist(ctx context.Context) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(CleanupBudget))
@@ -164,7 +164,7 @@ func (c *cleaner) persist(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case last == nil || ctx.Err() == nil: // else it tells of the end of ctx
+		case last == nil || ctx.Err() == nil: // else err only reports the end of ctx
 			last = err
 		}
 		after := time.Since(began)
@@ -185,8 +185,8 @@ func (c *cleaner) say(to func(string), line string) {
 	}
 }
 
-// attempt removes as much as can be. A cluster that cannot be reached is asked
-// once.
+// attempt removes as much as it can. It stops after the first request if the
+// cluster cannot be reached.
 func (c *cleaner) attempt(ctx context.Context) error {
 	c.removed.Unseen = nil
 	err := c.namespaces(ctx)
@@ -210,7 +210,7 @@ func unreachable(err error) bool {
 	return err != nil && !errors.As(err, new(apierrors.APIStatus)) && !errors.Is(err, errNotGone)
 }
 
-// onlyRefused reports whether all errors joined in err are refusals for want of
+// onlyRefused reports whether all errors joined in err are refusals for missing
 // rights.
 func onlyRefused(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -219,7 +219,7 @@ func onlyRefused(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
-// explainCleanup says in the words of a person why a cluster cannot be reached.
+// explainCleanup says in plain words why a cluster cannot be reached.
 func explainCleanup(err error) error {
 	var timeout net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
@@ -228,9 +228,9 @@ func explainCleanup(err error) error {
 	return fmt.Errorf("the cluster cannot be reached: %w", explain(err))
 }
 
-// remove deletes objects, each only if it is still the one that was listed, and counts
-// each once in removed. An object that is gone already is no error; one that cannot be
-// deleted keeps no other.
+// remove deletes objects, each only if its UID is still the listed one, and counts each
+// once in removed. An object that is already gone is not an error. An object that cannot
+// be deleted does not prevent the next ones.
 func (c *cleaner) remove(ctx context.Context, kind string, objects []item, removed *int, del deletion) error {
 	if len(objects) == 0 {
 		return nil
@@ -264,5 +264,5 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 	case 1:
 		return refused[0]
 	}
-	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // as a rule all for one reason
+	return fmt.Errorf("%w (and %d more)", refused[0], len(refused)-1) // usually all have the same reason
 }

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// cleanupLabel is on what cleans up after a run, with the run's id. It goes last.
+	// cleanupLabel marks the objects that clean up after a run, with the run's id. They are removed last.
 	cleanupLabel = "stormglass.dev/cleanup-of"
 	// cleanupName is the name of the objects that clean up after any run.
 	cleanupName = "stormglass-cleanup"
 )
 
-// CleanupOptions say what cleans up inside a cluster.
+// CleanupOptions configure the Job or CronJob that cleans up inside a cluster.
 type CleanupOptions struct {
-	// Image has the program loadgen as its entry point.
+	// Image is an image with the program loadgen as its entry point.
 	Image string
-	// Namespace of the Job or CronJob and its ServiceAccount; it is made.
+	// Namespace is the namespace of the Job or CronJob and its ServiceAccount, which is made too.
 	Namespace string
-	// Schedule of a CronJob that removes what is past its deadline. Empty: a Job that does so once.
+	// Schedule is the schedule of a CronJob that removes what is past its deadline. Empty means a Job that does so once.
 	Schedule string
 
-	run   string                  // a Job waits for the end of this one; empty: for none
+	run   string                  // the Job waits for the end of this run; empty: it does not wait
 	owner []metav1.OwnerReference // of what is in no namespace, or in another
 }
 
@@ -48,8 +48,8 @@ func (o CleanupOptions) Check() error {
 	return errors.Join(errs...)
 }
 
-// cleanupNeeds are the permissions to find what runs left and to remove it. What a scenario makes of further resources without a
-// namespace, by templates, needs more.
+// cleanupNeeds returns the permissions to find and remove what runs left. Further resources without a namespace that a scenario
+// makes from templates need more.
 func cleanupNeeds() []need {
 	needs := slices.Concat(
 		each("list delete", "", "namespaces", ""),
@@ -75,7 +75,7 @@ func cleanupNeeds() []need {
 	return needs
 }
 
-// Objects are what cleans up, in the order of their making.
+// Objects returns the objects that clean up, in the order in which to create them.
 func (o CleanupOptions) Objects() []runtime.Object {
 	named := func(namespace, name string, owned bool) metav1.ObjectMeta {
 		m := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{ManagedByLabel: "stormglass"}}
@@ -107,7 +107,7 @@ func (o CleanupOptions) Objects() []runtime.Object {
 	}})
 }
 
-// job runs `loadgen cleanup`, as the profile "restricted" of Pod Security has pods.
+// job runs `loadgen cleanup` in a pod that meets the profile "restricted" of Pod Security.
 func (o CleanupOptions) job() batchv1.JobSpec {
 	args := []string{"cleanup", "--current-cluster", "--yes", "--expired"}
 	if o.run != "" {
@@ -122,10 +122,10 @@ func (o CleanupOptions) job() batchv1.JobSpec {
 	return batchv1.JobSpec{BackoffLimit: new(int32(6)), Template: corev1.PodTemplateSpec{Spec: pod}}
 }
 
-// YAML is the objects as documents that `kubectl apply` takes.
+// YAML returns the objects as documents for `kubectl apply`.
 func (o CleanupOptions) YAML() ([]byte, error) { return manifest.YAML(o.Objects()) }
 
-// MakeCleanupJob makes a Job in the cluster that waits until the run is over, and then removes what is left of it and itself.
+// MakeCleanupJob makes a Job in the cluster that waits until the run is over, and then removes the rest of the run and itself.
 // Call it after Setup.
 func (t *Target) MakeCleanupJob(ctx context.Context, image string) error {
 	defer t.waiting("the cluster to make the Job that cleans up")()

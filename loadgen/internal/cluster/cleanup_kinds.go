@@ -60,7 +60,7 @@ func byName[L runtime.Object](from collection[L]) deletion {
 }
 
 // noteUnseen turns a refused list into a note: a user who may not list what only some
-// scenarios make has not made it either.
+// scenarios make has not made any.
 func (c *cleaner) noteUnseen(plural string, err error) error {
 	if !apierrors.IsForbidden(err) || !strings.HasPrefix(err.Error(), "list ") {
 		return err
@@ -107,7 +107,7 @@ func (c *cleaner) namespaces(ctx context.Context) error {
 			if podless[ns.uid] {
 				continue
 			}
-			// What is left of its pods on simulated nodes has no kubelet any more.
+			// The remaining pods of the namespace on simulated nodes have no kubelet any more.
 			looked, pods := time.Now(), 0
 			failed := c.forcePods(ctx, ns.name, func(p *corev1.Pod) bool {
 				pods++
@@ -137,7 +137,7 @@ func remaining(left []*corev1.Namespace) string {
 	return ""
 }
 
-// forcePods deletes pods with no grace: nothing of them runs anywhere.
+// forcePods deletes pods without grace period: none of their containers runs anywhere.
 func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*corev1.Pod) bool) error {
 	keep := func(o runtime.Object) bool { return which(o.(*corev1.Pod)) }
 	items, err := listed(ctx, c.client.CoreV1().Pods(namespace), c.all(), keep)
@@ -150,7 +150,7 @@ func (c *cleaner) forcePods(ctx context.Context, namespace string, which func(*c
 	})
 }
 
-// nodes deletes the simulated nodes and remembers which they were.
+// nodes deletes the simulated nodes and remembers them.
 func (c *cleaner) nodes(ctx context.Context) error {
 	client := c.client.CoreV1().Nodes()
 	items, err := listed(ctx, client, c.owned, nil)
@@ -166,8 +166,8 @@ func (c *cleaner) nodes(ctx context.Context) error {
 	return c.remove(ctx, "node", items, &c.removed.Nodes, byName(client))
 }
 
-// ofNodes removes the pods on the nodes, and their Leases and CSINodes. Those carry no
-// label: each has a node's name and says that the node owns it. The garbage collector
+// ofNodes removes the pods on the nodes, and the nodes' Leases and CSINodes. These have no
+// label: each has a node's name and an owner reference to the node. The garbage collector
 // would delete them too, but later.
 func (c *cleaner) ofNodes(ctx context.Context) error {
 	if len(c.nodesSeen) == 0 {
@@ -195,7 +195,7 @@ func (c *cleaner) ofNodes(ctx context.Context) error {
 	return errors.Join(pods, leases, c.noteUnseen("csinodes", csi))
 }
 
-// nodeEvents removes the Events of the nodes, all at once: there are several of each.
+// nodeEvents removes the Events of the nodes in one request: there are several for each node.
 func (c *cleaner) nodeEvents(ctx context.Context) error {
 	client := c.client.CoreV1().Events(metav1.NamespaceDefault)
 	items, err := listed(ctx, client, c.owned, nil)
@@ -232,7 +232,7 @@ func (c *cleaner) rbac(ctx context.Context) error {
 	return removeListed(ctx, c, "clusterrole", "clusterroles", client.ClusterRoles(), c.owned, nil, &c.removed.RBAC)
 }
 
-// removeJobs removes the namespaces of Jobs that clean up after runs, and does not wait: this may run in one of them.
+// removeJobs removes the namespaces of Jobs that clean up after runs. It does not wait, because it may run in one of them.
 func (c *cleaner) removeJobs(ctx context.Context) error {
 	if !c.jobs {
 		return nil
@@ -241,7 +241,7 @@ func (c *cleaner) removeJobs(ctx context.Context) error {
 	return removeListed(ctx, c, "namespace", "namespaces", client, c.ofJobs, nil, &c.removed.Namespaces)
 }
 
-// removeLocks gives back the cluster's lock that runs held.
+// removeLocks releases the cluster's lock that runs held.
 func (c *cleaner) removeLocks(ctx context.Context) error {
 	if !c.locks {
 		return nil
@@ -250,7 +250,7 @@ func (c *cleaner) removeLocks(ctx context.Context) error {
 	return c.noteUnseen(plural, removeListed(ctx, c, "lock", plural, c.client.CoordinationV1().Leases(lockNamespace), c.owned, nil, &c.removed.Leases))
 }
 
-// metadataCollection is a collection of objects of which only the metadata is read.
+// metadataCollection is a collection of objects that reads only their metadata.
 type metadataCollection struct{ metadata.ResourceInterface }
 
 func (c metadataCollection) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
@@ -275,7 +275,7 @@ func (c *cleaner) clusterObjects(ctx context.Context) error {
 }
 
 // removeDefinitions deletes the definitions of custom resources that runs made, and with
-// them all objects of theirs that are left. It does not wait for the objects.
+// them all remaining objects. It does not wait for the objects.
 func (c *cleaner) removeDefinitions(ctx context.Context) error {
 	if !c.definitions {
 		return nil

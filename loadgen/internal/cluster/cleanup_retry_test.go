@@ -31,7 +31,7 @@ func refused() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// failing makes a cluster's requests of some verb fail until it says nil.
+// failing makes a cluster's requests with a verb fail until fails returns nil.
 func failing(c *fake.Clientset, verb string, fails func() error) {
 	c.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		err := fails()
@@ -39,8 +39,8 @@ func failing(c *fake.Clientset, verb string, fails func() error) {
 	})
 }
 
-// An API server that is away for a while when a cleanup begins, or goes away in
-// its middle, costs time and leaves nothing.
+// An API server that is away for a while at the start or in the middle of a cleanup
+// delays it, and nothing is left.
 func TestCleanupOutlastsAnOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb     string
@@ -85,8 +85,8 @@ func TestCleanupOutlastsAnOutage(t *testing.T) {
 	}
 }
 
-// A cleanup that cannot come to its end ends: after its budget, early where only
-// rights are wanting, and at once when it is called off.
+// A cleanup that cannot succeed ends: after its budget, early if only rights are
+// missing, and immediately if it is cancelled.
 func TestCleanupGivesUp(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "", errors.New("no"))
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestCleanupGivesUp(t *testing.T) {
 	}
 }
 
-// A namespace that never ends keeps nothing else.
+// A namespace that never ends does not prevent the removal of other objects.
 func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := inhabited()
@@ -150,7 +150,7 @@ func TestStuckNamespaceDoesNotBlockCleanup(t *testing.T) {
 	})
 }
 
-// A namespace that takes long to end is looked at for pods while it may have some, and no longer.
+// A namespace that takes long to end is searched for pods only while it may have some.
 func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "stormglass-r1", "r1")})
@@ -166,7 +166,7 @@ func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 		looks := 0
 		client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 			looks++
-			if !added && time.Since(began) > time.Second { // of an API server that has not heard of the deletion yet
+			if !added && time.Since(began) > time.Second { // by an API server that does not know of the deletion yet
 				added = true
 				if err := client.Tracker().Add(late); err != nil {
 					t.Error(err)
@@ -191,7 +191,7 @@ func TestEmptyNamespaceIsNotSearchedForPods(t *testing.T) {
 	})
 }
 
-// What belongs to nodes goes though the nodes went in an attempt before.
+// Objects of nodes are removed even if an earlier attempt removed the nodes.
 func TestCleanupRemembersNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := inhabited()
@@ -210,7 +210,7 @@ func TestCleanupRemembersNodes(t *testing.T) {
 	})
 }
 
-// Definitions of custom resources are said to be removed, though nothing else is.
+// The removal of definitions of custom resources is reported, even if nothing else is removed.
 func TestRemovedDefinitionsAreReported(t *testing.T) {
 	k := cleanerOf(fake.NewClientset(&corev1.Namespace{ObjectMeta: named("", "default", "")}), "")
 	k.definitions, k.metadata = true, metadatafake.NewSimpleMetadataClient(metadataScheme(t), &metav1.PartialObjectMetadata{
@@ -224,8 +224,8 @@ func TestRemovedDefinitionsAreReported(t *testing.T) {
 	}
 }
 
-// A flow schema goes before its level, and that of no run stays. A cluster that does not
-// serve one of the kinds has none.
+// A flow schema is deleted before its priority level, and a flow schema without a run
+// stays. A cluster that does not serve a kind has no objects of it.
 func TestCleanupRemovesWhatActionsCreated(t *testing.T) {
 	metadata := metadatafake.NewSimpleMetadataClient(metadataScheme(t),
 		flowControlObject("FlowSchema", "slow", "r1"), flowControlObject("FlowSchema", "theirs", ""),
@@ -268,7 +268,7 @@ func flowControlObject(kind, name, runID string) *metav1.PartialObjectMetadata {
 	}
 }
 
-// What may not be listed is not said to be absent.
+// Kinds that may not be listed are not reported as absent.
 func TestCleanupMakesNoClaimAboutUnlistableKinds(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -35,8 +35,8 @@ func named(namespace, name, runID string) metav1.ObjectMeta {
 	return m
 }
 
-// inhabited is a cluster with what two runs left and what is none of ours,
-// some of it made to look alike.
+// inhabited returns a cluster with the objects of two runs and with objects of others,
+// some of them lookalikes.
 func inhabited() *fake.Clientset {
 	lookalike := named("", "their-node", "")
 	lookalike.Labels = map[string]string{"stormglass.example/run": "r1", ManagedByLabel: "stormglass"}
@@ -81,7 +81,7 @@ func inhabited() *fake.Clientset {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "stormglass-r1", "r1")},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: named("", "cluster-admin", "")},
 	)
-	// The fake does nothing when it is told to delete a collection.
+	// The fake ignores requests to delete a collection.
 	c.PrependReactor("delete-collection", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		selector := a.(clienttesting.DeleteCollectionActionImpl).ListRestrictions.Labels
 		gvr := a.GetResource()
@@ -99,7 +99,7 @@ func inhabited() *fake.Clientset {
 	return c
 }
 
-// present lists what is there, as "resource name", sorted.
+// present lists the existing objects as "resource name", sorted.
 func present(t *testing.T, c *fake.Clientset) []string {
 	t.Helper()
 	var out []string
@@ -193,7 +193,7 @@ func TestCleanupForcesPodsThatHoldTheNamespace(t *testing.T) {
 	c := inhabited()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	c.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, nil // accepted; it will take its time
+		return true, nil, nil // accepted; the deletion takes some time
 	})
 	c.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		o := a.(clienttesting.DeleteActionImpl).DeleteOptions
@@ -228,7 +228,7 @@ func TestCleanupGoesOnPastAnError(t *testing.T) {
 	}
 }
 
-// One object that cannot be deleted keeps none of its kind.
+// One object that cannot be deleted does not prevent the deletion of others of its kind.
 func TestCleanupContinuesPastRefusedDelete(t *testing.T) {
 	var nodes []runtime.Object
 	for i := range 5 * load.AtOnce {

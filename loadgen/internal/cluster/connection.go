@@ -14,10 +14,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// proxyTimeout bounds the connection that finds out what a proxy has against it.
+// proxyTimeout bounds the connection that finds out why a proxy refuses.
 const proxyTimeout = 5 * time.Second
 
-// checkHTTP2 opens a connection as load and nodes do: a run that they cannot connect for must not start.
+// checkHTTP2 opens a connection as load and nodes do: a run that could not connect must not start.
 func (t *Target) checkHTTP2(ctx context.Context) error {
 	to, err := apiclient.New(t.Admin, &apiclient.Roots{})
 	if err != nil {
@@ -33,8 +33,8 @@ func (t *Target) checkHTTP2(ctx context.Context) error {
 	return nil
 }
 
-// proxyCause returns the proxy's own error where a first request has failed for it: net/http tells a refusal by the text of
-// its status alone.
+// proxyCause returns the proxy's own error if it made a first request fail: net/http reports a refusal only by the text of its
+// status.
 func (t *Target) proxyCause(ctx context.Context, err error) error {
 	via, chosen := apiclient.Proxy(t.Admin)
 	if chosen != nil || via == nil || errors.As(err, new(apierrors.APIStatus)) || errors.As(err, new(*pluginError)) || ctx.Err() != nil {

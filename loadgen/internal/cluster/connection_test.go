@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// behind is a cluster that a proxy alone leads to.
+// behind returns a cluster that is reachable only through a proxy.
 func behind(t *testing.T) (*proxytest.Proxy, *Target) {
 	t.Helper()
 	s, p := newStub(t), proxytest.Start(t)
@@ -24,8 +24,8 @@ func behind(t *testing.T) (*proxytest.Proxy, *Target) {
 	return p, target
 }
 
-// All connections go through the proxy of the kubeconfig: those of client-go, of load, of scrapes and of commands. The
-// plan and the record say so, without its password.
+// All connections go through the proxy of the kubeconfig, from client-go, load, scrapes and commands. The plan and the
+// record say so, without its password.
 func TestProxyOfTheKubeconfig(t *testing.T) {
 	p, target := behind(t)
 	endpoint, err := apiclient.New(target.Admin, &apiclient.Roots{})
@@ -54,7 +54,7 @@ func TestProxyOfTheKubeconfig(t *testing.T) {
 	}
 }
 
-// A cluster behind a proxy is alive as long as the proxy leads to it.
+// A cluster behind a proxy is alive as long as the proxy connects to it.
 func TestLossBehindAProxy(t *testing.T) {
 	p, target := behind(t)
 	probe, err := newProbe(target.Admin)

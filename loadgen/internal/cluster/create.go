@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Create creates one object as the user, with the run's labels, or one in each of the
-// run's namespaces. One of that name that is not the run's own is an error.
+// Create creates one object as the user, with the run's labels, or one in each of the run's
+// namespaces. It fails if another object has the name and is not the run's own.
 func (t *Target) Create(ctx context.Context, m scenario.Manifest) error {
 	return t.create(ctx, m, nil)
 }
 
-// tryCreates asks the API server to check what will be created, so that none is
-// refused in the middle of a run.
+// tryCreates asks the API server to check what will be created, so that it does not
+// refuse an object in the middle of a run.
 func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	for _, m := range t.manifests {
 		if m.Namespaced != namespaced {
@@ -43,9 +43,9 @@ func (t *Target) tryCreates(ctx context.Context, namespaced bool) error {
 	return nil
 }
 
-// createSetup creates what the scenario's setup has, and returns when the API server
-// serves the custom resources among it and knows what is used of quotas: until then it
-// refuses what they count.
+// createSetup creates the objects of the scenario's setup. It returns when the API server
+// serves their custom resources and knows the usage of their quotas: until then it refuses
+// objects that the quotas count.
 func (t *Target) createSetup(ctx context.Context, client kubernetes.Interface) error {
 	defines := false
 	for _, m := range t.scenario.SetupManifests() {
@@ -87,11 +87,11 @@ func (t *Target) awaitQuotas(ctx context.Context, client kubernetes.Interface) e
 	return nil
 }
 
-// servedPoll is the pause between looks at discovery, which are load too.
+// servedPoll is the pause between requests to discovery, which are load too.
 const servedPoll = 500 * time.Millisecond
 
 // AwaitServed waits until the API server serves the custom resources that objects define:
-// discovery has those that are established.
+// discovery lists a resource once it is established.
 func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) error {
 	client, err := discovery.NewDiscoveryClientForConfig(t.Admin)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *Target) AwaitServed(ctx context.Context, objects []scenario.Manifest) e
 	}
 }
 
-// definedBy are the resources that objects define, by group and version.
+// definedBy returns the resources that objects define, by group and version.
 func definedBy(objects []scenario.Manifest) map[string][]string {
 	all := map[string][]string{}
 	for _, m := range objects {
@@ -131,8 +131,8 @@ func definedBy(objects []scenario.Manifest) map[string][]string {
 	return all
 }
 
-// notServed is an awaited resource that discovery does not have, or "". A group's version
-// that is whole is awaited no longer.
+// notServed returns an awaited resource that discovery lacks, or "". It no longer checks a
+// group's version once all its resources are served.
 func notServed(client discovery.DiscoveryInterface, awaited map[string][]string) (string, error) {
 	for of, plurals := range awaited {
 		list, err := client.ServerResourcesForGroupVersion(of)
@@ -188,7 +188,7 @@ func (t *Target) create(ctx context.Context, m scenario.Manifest, dryRun []strin
 	return nil
 }
 
-// namespacesOf are those that an object is created in; "" for the cluster.
+// namespacesOf returns the namespaces in which an object is created; "" for the cluster.
 func (t *Target) namespacesOf(m scenario.Manifest) []string {
 	if m.Namespaced {
 		return t.namespaces
@@ -207,15 +207,15 @@ func (t *Target) createIn(ctx context.Context, of dynamic.ResourceInterface, o *
 	return err
 }
 
-// setConversion leads a definition whose strategy is Webhook, and which names none, to the plane's conversion-webhook.
+// setConversion makes a definition with the strategy Webhook and without a webhook use the plane's conversion-webhook.
 func (t *Target) setConversion(m scenario.Manifest, o *unstructured.Unstructured) {
 	if t.converts != nil && m.WantsConversion() {
 		_ = unstructured.SetNestedMap(o.Object, t.converts, "spec", "conversion", "webhook")
 	}
 }
 
-// confine keeps an admission policy to objects in namespaces, and its binding to the run's
-// namespaces: the requests of others in the cluster are neither checked nor changed.
+// confine limits an admission policy to objects in namespaces, and its binding to the run's
+// namespaces, so that it neither checks nor changes other users' requests.
 func (t *Target) confine(m scenario.Manifest, o *unstructured.Unstructured) {
 	switch m.Kind {
 	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":

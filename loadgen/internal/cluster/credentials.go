@@ -14,14 +14,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probeTimeout bounds the wait for the first certificate of a cluster: a signer that works takes a second, and one that
-// does not exist never answers.
+// probeTimeout bounds the wait for the first certificate of a cluster: a working signer takes a second, and a missing one never
+// answers.
 const probeTimeout = 15 * time.Second
 
 // credentials decides how simulated nodes authenticate: by client certificates or by tokens of ServiceAccounts.
 type credentials struct {
 	want string // of scenario.Identities
-	// noCertificates and noTokens say why the user may not make them; nil: the user may.
+	// noCertificates and noTokens are the reasons why the user may not make them; nil: the user may.
 	noCertificates, noTokens error
 
 	chosen bool
@@ -29,7 +29,7 @@ type credentials struct {
 	why    string // tokens were chosen
 }
 
-// permitted chooses tokens where the user may make nothing else. An error: the user may not make what is wanted.
+// permitted chooses tokens if the user may make nothing else. It fails if the user may not make what is wanted.
 func (c *credentials) permitted() error {
 	switch {
 	case c.want == scenario.IdentityToken && c.noTokens != nil, c.want == scenario.IdentityAuto && c.noTokens != nil && c.noCertificates != nil:
@@ -46,7 +46,7 @@ func (c *credentials) permitted() error {
 
 func (c *credentials) choose(why string) { c.chosen, c.tokens, c.why = true, true, why }
 
-// tried chooses by what came of the first request for a certificate.
+// tried chooses by the result of the first request for a certificate.
 func (c *credentials) tried(err error) error {
 	const remedy = "nodes.identity=token gives each node a token of a ServiceAccount, nodes.fidelity=shared the identity of the load"
 	switch {
@@ -62,11 +62,11 @@ func (c *credentials) tried(err error) error {
 	return nil
 }
 
-// difference is what tokens change, for the plan, the log and the report.
+// difference describes what tokens change, for the plan, the log and the report.
 const difference = "RBAC and not the Node authorizer permits their requests, NodeRestriction does not apply, priority and fairness puts them in workload-low " +
 	"instead of node-high and system, and outside the run's namespaces their pods start without tokens, ConfigMaps and Secrets"
 
-// String is one line on tokens that were chosen, or "".
+// String describes the choice of tokens in one line; "" if tokens were not chosen.
 func (c credentials) String() string {
 	if !c.tokens {
 		return ""
@@ -78,13 +78,13 @@ func (c credentials) deviation() control.Deviation {
 	return control.Deviation{Component: "kubelet", Setting: "identity", Value: "token of a ServiceAccount", Default: "client certificate", Reason: c.why + "; " + difference}
 }
 
-// ownIdentities reports whether each node has an identity of its own.
+// ownIdentities reports whether each node has its own identity.
 func (t *Target) ownIdentities() bool {
 	n := t.scenario.Nodes
 	return n.Count > 0 && n.Fidelity != node.Shared
 }
 
-// checkCredentials asks what the user may make for the nodes. An error begins with the user.
+// checkCredentials checks what the user may make for the nodes. An error begins with the user's name.
 func (t *Target) checkCredentials(ctx context.Context, client kubernetes.Interface, user string) error {
 	s := t.scenario
 	if !t.ownIdentities() {
@@ -131,9 +131,9 @@ func (t *Target) identityText(s *scenario.Scenario) string {
 	return signed
 }
 
-// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster: it requests one
-// certificate, and deletes the request, if that is not known yet. A choice of tokens is one of the cluster's deviations,
-// and told in one line.
+// ChooseCredentials decides how the nodes authenticate, before anything else is made in the cluster. If that is not known yet,
+// it requests one certificate and deletes the request. A choice of tokens is one of the cluster's deviations, and told
+// describes it in one line.
 func (t *Target) ChooseCredentials(ctx context.Context) (told string, err error) {
 	c := &t.credentials
 	if !c.chosen {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Certificates are taken where the cluster signs them and the user may have them signed, else tokens, if the user may
-// make them; what the scenario demands is not replaced.
+// Nodes get certificates if the cluster signs them and the user may have them signed, else tokens, if the user may make them. What
+// the scenario demands is not replaced.
 func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	const auto, certificate, token = scenario.IdentityAuto, scenario.IdentityCertificate, scenario.IdentityToken
 	mayNotSign, mayNotMake, unsigned := errors.New("alice lacks approve"), errors.New("alice lacks serviceaccounts"), errors.New("none was\nsigned")
@@ -47,7 +47,7 @@ func TestCredentialsFollowWhatTheClusterGives(t *testing.T) {
 	}
 }
 
-// The cluster is asked for a certificate after the user has agreed; until then the plan names both ways.
+// A certificate is requested only after the user has agreed; until then the plan names both ways.
 func TestNodesTakeTokensWhereNothingIsSigned(t *testing.T) {
 	s := newStub(t) // serves no certificatesigningrequests
 	nodes := func(set string) *scenario.Scenario { return parsed(t, "nodes: {count: 2"+set+"}\n"+quiet) }

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// DeadlineAnnotation is on a run's first namespace: until then, by the API server's clock, the run is alive. It moves the
-	// deadline on while it is; what is past it may be removed by anybody.
+	// DeadlineAnnotation is on a run's first namespace. The run is alive until this time, by the API server's clock, and extends
+	// the deadline while it is. After the deadline anyone may remove what the run made.
 	DeadlineAnnotation = "stormglass.dev/deadline"
-	// deadlineAfter is how far the deadline is ahead: an outage of the API server or of the run's machine may last as long.
+	// deadlineAfter is how far ahead the deadline is: an outage of the API server or of the run's machine may last this long.
 	deadlineAfter = 15 * time.Minute
 	deadlineMove  = 3 * time.Minute
 	deadlineRetry = 15 * time.Second
 )
 
-// deadline moves the deadline of a run's namespace on until stop.
+// deadline extends the deadline of a run's namespace until stop.
 type deadline struct {
 	client    kubernetes.Interface
 	namespace string
@@ -39,7 +39,7 @@ func (d *deadline) text() string {
 	return time.Now().Add(d.ahead + deadlineAfter).UTC().Format(time.RFC3339)
 }
 
-// keep moves the deadline on in the background, also while an interrupted run winds up.
+// keep extends the deadline in the background, also while an interrupted run winds up.
 func (d *deadline) keep(ctx context.Context) {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	d.stop, d.done = stop, make(chan struct{})
@@ -64,7 +64,7 @@ func (d *deadline) move(ctx context.Context) error {
 	return err
 }
 
-// end stops moving it. It may be called again, and of a nil one does nothing.
+// end stops extending the deadline. It may be called again. On a nil deadline it does nothing.
 func (d *deadline) end() {
 	if d != nil && d.stop != nil {
 		d.stop()
@@ -72,7 +72,7 @@ func (d *deadline) end() {
 	}
 }
 
-// newDeadline returns the deadline of a run on a user's cluster; nil on a bundled plane, which goes with its run.
+// newDeadline returns the deadline of a run on a user's cluster, or nil on a bundled plane, which ends with its run.
 func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *deadline {
 	if t.Cluster.Bundled {
 		return nil
@@ -80,7 +80,7 @@ func (t *Target) newDeadline(ctx context.Context, client kubernetes.Interface) *
 	return &deadline{client: client, namespace: t.Namespace, ahead: serverAhead(ctx, t.Admin)}
 }
 
-// owner is the run's first namespace as the owner of what is in none: Kubernetes' garbage collector removes that after it.
+// owner makes the run's first namespace the owner of objects outside namespaces: the garbage collector removes them after it.
 func (t *Target) owner() []metav1.OwnerReference {
 	if t.uid == "" {
 		return nil
@@ -88,14 +88,14 @@ func (t *Target) owner() []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: t.Namespace, UID: t.uid}}
 }
 
-// clusterMeta is meta of an object without a namespace.
+// clusterMeta returns the meta of an object without a namespace.
 func (t *Target) clusterMeta(name string) metav1.ObjectMeta {
 	m := t.meta(name)
 	m.OwnerReferences = t.owner()
 	return m
 }
 
-// serverTime asks the API server for its clock, to a second.
+// serverTime returns the API server's time, to the second.
 func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func serverTime(ctx context.Context, cfg *rest.Config) (time.Time, error) {
 	return at, nil
 }
 
-// serverAhead is how far the API server's clock is before ours, to a second; 0 where it does not tell.
+// serverAhead returns how far the API server's clock is ahead of this machine's, to the second; 0 if the server does not say.
 func serverAhead(ctx context.Context, cfg *rest.Config) time.Duration {
 	asked := time.Now()
 	at, err := serverTime(ctx, cfg)

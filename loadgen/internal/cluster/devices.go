@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// DeviceClass is that of the simulated nodes' devices, which Setup makes. It is named as the namespace, as that is
-// unique in the cluster. Empty: the nodes have none.
+// DeviceClass returns the name of the simulated nodes' DeviceClass, which Setup makes: the name of the namespace, which is
+// unique in the cluster. It is empty if the nodes have no devices.
 func (t *Target) DeviceClass() string {
 	if !t.devices {
 		return ""

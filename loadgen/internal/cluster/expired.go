@@ -15,16 +15,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// Trace is what is left of a run in a cluster.
+// Trace describes a run that has objects in a cluster.
 type Trace struct {
 	Run string
-	// Expired: the run is over: its deadline has passed, or its first namespace, which has the deadline, is gone.
+	// Expired says that the run is over: its deadline has passed, or its first namespace, which has the deadline, is gone.
 	Expired bool
-	// Why says what shows that it is, or that it is not.
+	// Why gives the reason for Expired.
 	Why string
 }
 
-// Traces lists the runs that have objects in a cluster, by id. What may not be listed is left out, namespaces apart.
+// Traces lists the runs that have objects in a cluster, by id. It leaves out what the user may not list, except namespaces.
 func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.Timeout = requestTimeout
@@ -41,7 +41,7 @@ func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 
 func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]Trace, error) {
 	all, alive := map[string]bool{}, map[string]bool{}
-	// Namespaces are listed last: a run that began meanwhile has its namespace before all else.
+	// Namespaces are listed last: a run that began meanwhile made its namespace before all else.
 	if err := labelled(ctx, client, all, alive, now); err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func traces(ctx context.Context, client kubernetes.Interface, now time.Time) ([]
 	return out, nil
 }
 
-// expiry reads a deadline. One that cannot be read has not passed.
+// expiry reads a deadline. An unreadable deadline has not passed.
 func expiry(text string, now time.Time) (passed bool, why string) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
@@ -89,7 +89,7 @@ func expiry(text string, now time.Time) (passed bool, why string) {
 	return false, fmt.Sprintf("its deadline is in %s", at.Sub(now).Round(time.Second))
 }
 
-// labelled adds the runs of objects in no namespace of theirs, and those that renew the lock.
+// labelled adds runs with objects outside the run's namespaces to all, and runs that renew the lock to alive.
 func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[string]bool, now time.Time) error {
 	o := metav1.ListOptions{LabelSelector: RunLabel, Limit: 500}
 	note := func(object runtime.Object) bool {
@@ -122,10 +122,10 @@ func labelled(ctx context.Context, client kubernetes.Interface, all, alive map[s
 
 func namespaceOf(runID string) string { return "stormglass-" + runID }
 
-// expiredPoll is the pause between looks at a deadline.
+// expiredPoll is the pause between checks of a deadline.
 const expiredPoll = 30 * time.Second
 
-// AwaitExpired returns when a run is over, or nothing is left of it, and says why. What fails is tried again until ctx ends.
+// AwaitExpired returns the reason when a run is over or nothing is left of it. It retries after errors until ctx ends.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	told := ""
 	for {

@@ -68,7 +68,7 @@ func TestRunsPastTheirDeadlineAreOver(t *testing.T) {
 	}
 }
 
-// Who may not list namespaces is told so; who may not list nodes sees the rest.
+// A user who may not list namespaces gets an error; a user who may not list nodes sees the rest.
 func TestExpiredNeedsNamespaces(t *testing.T) {
 	now := time.Now()
 	refuse := func(resource string) *fake.Clientset {

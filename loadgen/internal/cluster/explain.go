@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// explain says in the words of a person what a failed first request means: one line
-// with a hint.
+// explain says in plain words what a failed first request means, in one line with a
+// hint.
 func explain(err error) error {
 	var status apierrors.APIStatus
 	var plugin *pluginError
@@ -38,7 +38,7 @@ func explain(err error) error {
 	return explainNetwork(err)
 }
 
-// saidBy returns a server's message, also of one that is no Kubernetes API server.
+// saidBy returns a server's message, also if the server is not a Kubernetes API server.
 func saidBy(status apierrors.APIStatus) string {
 	s := status.Status()
 	text := s.Message
@@ -58,7 +58,7 @@ func saidBy(status apierrors.APIStatus) string {
 	return text
 }
 
-// maxSaid bounds what is quoted of a server: it may be a page.
+// maxSaid bounds the quotation of a server's answer, which may be a whole page.
 const maxSaid = 120
 
 func explainStatus(code int, text string) error {
@@ -138,7 +138,7 @@ func explainNetwork(err error) error {
 	return fmt.Errorf("%s (is the address right, and a proxy in between?)", oneLine(err))
 }
 
-// ofProxy returns the error of a proxy that a connection was to go through; nil: err is none of a proxy.
+// ofProxy returns the error of the proxy that a connection should go through, or nil if err is not the error of a proxy.
 func ofProxy(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")) {
@@ -147,8 +147,8 @@ func ofProxy(err error) error {
 	return nil
 }
 
-// closed reports whether a connection was closed without an answer, also in an attempt
-// that client-go tells of by its words alone.
+// closed reports whether a connection was closed without an answer, also if client-go
+// reports the attempt only in words.
 func closed(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
 		return true

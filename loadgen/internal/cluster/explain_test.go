@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/proxytest"
 )
 
-// What answers in place of a cluster, or does not, is told in one line with a hint
-// that fits.
+// Each wrong answer in place of a cluster's, and each missing one, is reported in one line
+// with a hint that fits.
 func TestAnswersInPlaceOfACluster(t *testing.T) {
 	status := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +138,7 @@ func listener(t *testing.T, answer func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// A plugin that hangs is given up, and named; so is a server that is silent after it.
+// A plugin that hangs is given up and named; so is a server that does not answer after it.
 func TestHangingPluginTimesOut(t *testing.T) {
 	hangs := func(ctx context.Context) error { <-ctx.Done(); <-t.Context().Done(); return nil }
 	err := bounded(t.Context(), "aws eks get-token", time.Millisecond, time.Hour, hangs)
@@ -156,8 +156,8 @@ func TestHangingPluginTimesOut(t *testing.T) {
 	}
 }
 
-// A server that closes each connection is tried again until the time is over, and then
-// told as what it is.
+// A server that closes each connection is retried until the timeout, and then reported as
+// such.
 func TestServerClosingEachConnection(t *testing.T) {
 	for _, before := range []error{io.EOF, &net.OpError{Op: "read", Err: syscall.ECONNRESET}} {
 		for _, err := range []error{

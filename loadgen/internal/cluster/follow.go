@@ -2,11 +2,11 @@ package cluster
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// Namespaces are the run's, its first one first.
+// Namespaces returns the run's namespaces, its first one first.
 func (t *Target) Namespaces() []string { return t.namespaces }
 
-// followNeeds are those of conditions and transitions over objects: in the run's namespace, or in the cluster where the
-// resource has none or another namespace is named.
+// followNeeds returns the needs of conditions and transitions over objects: in the run's namespace, or in the cluster if the
+// resource has no namespace or the scenario names another one.
 func followNeeds(l *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, set := range l.scenario.Followed() {

@@ -25,7 +25,7 @@ func (t *Target) WriteKubeconfig() (file string, remove func() error, err error)
 	return file, scratch.Remove, nil
 }
 
-// hookKubeconfig is a client configuration as a kubeconfig of one context.
+// hookKubeconfig converts a client configuration to a kubeconfig with one context.
 func hookKubeconfig(cfg *rest.Config, namespace string) *clientcmdapi.Config {
 	const name = "stormglass"
 	all := clientcmdapi.NewConfig()
@@ -34,7 +34,7 @@ func hookKubeconfig(cfg *rest.Config, namespace string) *clientcmdapi.Config {
 	cluster.TLSServerName, cluster.InsecureSkipTLSVerify = cfg.ServerName, cfg.Insecure
 	cluster.CertificateAuthority, cluster.CertificateAuthorityData = cfg.CAFile, cfg.CAData
 	cluster.DisableCompression = cfg.DisableCompression
-	if cfg.Proxy != nil { // commands inherit the environment's
+	if cfg.Proxy != nil { // commands inherit the environment's proxy
 		if via, err := apiclient.Proxy(cfg); err == nil && via != nil {
 			cluster.ProxyURL = via.String()
 		}

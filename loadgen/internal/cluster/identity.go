@@ -28,11 +28,11 @@ import (
 const (
 	// loadAccount is the ServiceAccount of load in the run's namespace.
 	loadAccount = "stormglass-load"
-	// tokenLife is asked for; the API server may give less or more.
+	// tokenLife is the requested life of a token; the API server may give less or more.
 	tokenLife = time.Hour
 	// tokenRetry is the pause before a refused renewal is tried again.
 	tokenRetry = 5 * time.Second
-	// settle is how often we look whether something has come about or is gone.
+	// settle is the pause between checks whether something has appeared or is gone.
 	settle = 50 * time.Millisecond
 )
 
@@ -79,10 +79,10 @@ func (t *Target) makeNamespaces(ctx context.Context, client kubernetes.Interface
 	})
 }
 
-// awaitTimeout bounds what controllers do within moments.
+// awaitTimeout bounds waits for controllers that need only moments.
 const awaitTimeout = time.Minute
 
-// await asks again and again until cond holds.
+// await checks cond repeatedly until it holds.
 func await(ctx context.Context, what string, cond wait.ConditionWithContextFunc) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, awaitTimeout, fmt.Errorf("not there within %s", awaitTimeout))
 	defer cancel()
@@ -153,7 +153,7 @@ func (t *Target) grant(ctx context.Context, client kubernetes.Interface, name st
 func (t *Target) useIdentity() error {
 	t.Load = rest.AnonymousClientConfig(t.Admin)
 	t.Load.QPS = -1
-	t.Load.BearerTokenFile = t.identity.tokenFile // read again as it is renewed
+	t.Load.BearerTokenFile = t.identity.tokenFile // client-go reads it again after a renewal
 	caFile := t.Admin.CAFile
 	if caFile == "" && len(t.Admin.CAData) > 0 {
 		caFile = filepath.Join(t.identity.scratch.Path, "ca.crt")
@@ -169,8 +169,8 @@ func (t *Target) useIdentity() error {
 	return nil
 }
 
-// awaitRights waits until every right of who cfg says is in force: authorizers
-// learn of new RBAC objects by watches.
+// awaitRights waits until every right of the user of cfg, named who, is in force:
+// authorizers learn of new RBAC objects by watches.
 func awaitRights(ctx context.Context, waiting func(string) func(), who string, cfg *rest.Config, needs []need) error {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -181,7 +181,7 @@ func awaitRights(ctx context.Context, waiting func(string) func(), who string, c
 		for _, n := range needs {
 			if ok, err := mayI(ctx, client, n); !ok {
 				if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-					err = nil // nor is the account itself known everywhere yet
+					err = nil // not every API server knows the account yet
 				}
 				return false, err
 			}
@@ -208,15 +208,15 @@ func newIdentity(ctx context.Context, client kubernetes.Interface, namespace str
 	if err != nil {
 		return nil, errors.Join(err, scratch.Remove())
 	}
-	// Renewal goes on through the winding up of an interrupted run.
+	// Renewal continues while an interrupted run winds up.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	i.stop = stop
 	go i.keep(background, client, namespace, life)
 	return i, nil
 }
 
-// renew writes a new token and returns how long to use it: as the kubelet
-// does, 80% of its life.
+// renew writes a new token and returns how long to use it: 80% of its life, as the
+// kubelet does.
 func (i *identity) renew(ctx context.Context, client kubernetes.Interface, namespace string) (time.Duration, error) {
 	seconds := int64(tokenLife.Seconds())
 	asked := time.Now()

@@ -20,8 +20,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// tokens makes a cluster give out token-1, token-2, ... of an hour, or refuse
-// when told so.
+// tokens makes a cluster give out token-1, token-2, ... that are valid for an hour, or
+// refuse if refuse says so.
 func tokens(c *fake.Clientset, refuse func(n int) bool) <-chan int {
 	given := make(chan int, 8)
 	n := 0

@@ -23,20 +23,20 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// InCluster in the place of a kubeconfig is the service account of the pod that this
-// program runs in.
+// InCluster instead of a kubeconfig means the service account of the pod in which this
+// program runs.
 const InCluster = "in-cluster"
 
 // Kubeconfig names a user's cluster, and the identity to use there.
 type Kubeconfig struct {
 	// Files is one kubeconfig, several in the form of $KUBECONFIG, or InCluster.
-	// Empty: there is no cluster of the user's.
+	// Empty means no user's cluster.
 	Files string
 	// ConfigOverrides take precedence over the files, as kubectl's flags do.
 	clientcmd.ConfigOverrides
 }
 
-// CurrentKubeconfig returns the Files that kubectl would use here: those of $KUBECONFIG,
+// CurrentKubeconfig returns the Files that kubectl would use here: $KUBECONFIG,
 // ~/.kube/config, or else InCluster.
 func CurrentKubeconfig() (string, error) {
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
@@ -126,7 +126,7 @@ func (k Kubeconfig) lookHint() string {
 	return fmt.Sprintf("`kubectl --kubeconfig %s config view` shows it", shell.Quote(k.Files))
 }
 
-// paths returns the files. A colon may also be part of a file's name.
+// paths returns the files. A file name may contain a colon.
 func (k Kubeconfig) paths() []string {
 	if _, err := os.Stat(k.Files); err == nil {
 		return []string{k.Files}
@@ -134,8 +134,8 @@ func (k Kubeconfig) paths() []string {
 	return slices.DeleteFunc(filepath.SplitList(k.Files), func(path string) bool { return path == "" })
 }
 
-// load reads and merges the files: of several the first that has a value wins, and one
-// that does not exist is passed over, as by kubectl.
+// load reads and merges the files as kubectl does: the first file that has a value wins,
+// and missing files are skipped if there are several.
 func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	if k.Files == InCluster {
 		cfg, err := rest.InClusterConfig()
@@ -169,7 +169,7 @@ func (k Kubeconfig) load() (*clientcmdapi.Config, error) {
 	return file, nil
 }
 
-// ofPod is the configuration of a pod in the form of a kubeconfig.
+// ofPod converts the configuration of a pod to a kubeconfig.
 func ofPod(cfg *rest.Config) *clientcmdapi.Config {
 	file := clientcmdapi.NewConfig()
 	file.CurrentContext = InCluster
@@ -211,7 +211,7 @@ func (k Kubeconfig) choose(file *clientcmdapi.Config) (name string, chosen clien
 	return name, chosen, nil
 }
 
-// checkKeys refuses certificates that client-go would leave out, or refuse without a
+// checkKeys refuses certificates that client-go would ignore, or refuse without a
 // hint.
 func checkKeys(cfg *rest.Config) error {
 	loaded := rest.CopyConfig(cfg)
@@ -230,7 +230,7 @@ func checkKeys(cfg *rest.Config) error {
 }
 
 // checkFiles refuses a file that client-go would read without end, not at all, or as if
-// it were not named.
+// the kubeconfig did not name it.
 func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) error {
 	files := map[string]string{}
 	if cluster != nil {
@@ -249,7 +249,7 @@ func checkFiles(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) erro
 	return nil
 }
 
-// readText reads a file that must hold something.
+// readText reads a file and refuses an empty one.
 func readText(path string) ([]byte, error) {
 	data, err := userfile.Read(path, userfile.Text)
 	if err == nil && len(bytes.TrimSpace(data)) == 0 {
@@ -260,8 +260,8 @@ func readText(path string) ([]byte, error) {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// ownPlane reports whether a kubeconfig is one that `controlplane up` wrote for its plane,
-// in the plane's directory: a copy elsewhere counts as a user's cluster.
+// ownPlane reports whether a kubeconfig was written by `controlplane up` for its plane and
+// is in the plane's directory: a copy elsewhere counts as a user's cluster.
 func (k Kubeconfig) ownPlane(cfg *rest.Config) bool {
 	path := k.Files
 	info, err := os.Stat(path)

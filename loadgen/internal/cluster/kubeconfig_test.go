@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// Each thing that can be wrong with a user's cluster is one line that names
-// it and says what to do.
+// Each possible problem with a user's cluster is reported in one line that names it
+// and says what to do.
 func TestBadInputIsOneLineWithAHint(t *testing.T) {
 	s := newStub(t)
 	other := newStub(t)
@@ -93,8 +93,8 @@ controlPlane:
 	}
 }
 
-// What a load reads is asked for where it is: in our namespace, or in the
-// cluster where it has none.
+// The needs of a load are where the objects that it reads are: in our namespace,
+// or in the cluster if they have no namespace.
 func TestNeedsFollowTheScenario(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{
@@ -128,8 +128,8 @@ background:
 	}
 }
 
-// Only tenants may be impersonated, by name; what a load writes
-// is asked for, also of a resource that is made for the run.
+// Only tenants may be impersonated, by name. The needs include the writes of
+// a load, also on a resource that is made for the run.
 func TestNeedsOfTenantsAndWrites(t *testing.T) {
 	s := parsed(t, `
 background:

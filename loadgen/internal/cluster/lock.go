@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// lockNamespace exists in every cluster, and managed ones let users write there.
+	// lockNamespace exists in every cluster, and managed clusters let users write there.
 	lockNamespace = metav1.NamespaceDefault
 	lockName      = "stormglass-run"
 	// lockLife is how long a lock is held without a renewal.
@@ -29,16 +29,16 @@ const (
 	holderAnnotation = "stormglass.dev/holder"
 )
 
-// lockNeeds are the permissions of a lock.
+// lockNeeds returns the needs of a lock.
 func lockNeeds() []need {
 	return each("create get update delete", "coordination.k8s.io", "leases", lockNamespace)
 }
 
-// Lock is a Lease that a run holds so that no two runs load one cluster. A holder that does not renew it loses it to the next:
-// whether it does is seen by watching, so clocks that differ do not matter.
+// Lock is a Lease that a run holds so that no two runs load one cluster. A holder that does not renew it loses it to the next run.
+// The next run watches the Lease for renewals, so that differing clocks do not matter.
 type Lock struct {
 	client leases.LeaseInterface
-	own    *coordinationv1.Lease // as it was last written
+	own    *coordinationv1.Lease // the last version written
 	tell   func(string)
 	ahead  time.Duration // of the API server's clock, for people who read the Lease
 
@@ -46,16 +46,16 @@ type Lock struct {
 	done chan struct{}
 
 	mu    sync.Mutex
-	taken string // who has taken it over; empty: nobody
+	taken string // who has taken it over; empty: not taken
 }
 
 // LockOptions of a Lock.
 type LockOptions struct {
-	// Scenario is the name of the scenario, for those who find the lock held.
+	// Scenario is the name of the scenario, for users who find the lock held.
 	Scenario string
-	// Over is the run whose lock is taken over though it holds it. Empty: none.
+	// Over is the run whose lock is taken over even though it holds it. Empty: no run.
 	Over string
-	// Tell takes a line when the lock is lost.
+	// Tell is called with a line when the lock is lost.
 	Tell func(string)
 }
 
@@ -66,7 +66,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %s loads this cluster: %s (wait for its end; `--take-lock %s` runs beside it, and mixes the figures of both)", e.Run, e.By, e.Run)
 }
 
-// Lock takes the cluster's lock for the run, or returns a HeldError. It takes over one that is not renewed. Release gives it back.
+// Lock takes the cluster's lock for the run, or returns a HeldError. It takes over a lock that is not renewed. Release releases it.
 func (t *Target) Lock(ctx context.Context, o LockOptions) (*Lock, error) {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -91,7 +91,7 @@ func newLock(client kubernetes.Interface, runID string, o LockOptions) *Lock {
 	return l
 }
 
-// holder says who runs a scenario, and where.
+// holder describes who runs a scenario, and where.
 func holder(scenario string) string {
 	name, host := "somebody", "a machine"
 	if u, err := user.Current(); err == nil {
@@ -114,7 +114,7 @@ func heldBy(lease *coordinationv1.Lease) *HeldError {
 	return e
 }
 
-// acquire takes the lock. Between what it reads and what it writes another may have been faster: then it looks again.
+// acquire takes the lock. If another run writes the Lease between the read and the write, acquire reads it again.
 func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (done func())) error {
 	for ctx.Err() == nil {
 		err := l.create(ctx)
@@ -158,7 +158,7 @@ func (l *Lock) acquire(ctx context.Context, over string, waiting func(string) (d
 	return context.Cause(ctx)
 }
 
-// renewed watches a lock for as long as it lives without a renewal, and returns whether there was one. A lock that is given back
+// renewed watches a lock for as long as it lives without a renewal, and reports whether it was renewed. A lock that is released
 // meanwhile was not renewed.
 func (l *Lock) renewed(ctx context.Context, seen *coordinationv1.Lease) (bool, error) {
 	life := lockLife
@@ -200,7 +200,7 @@ func (l *Lock) create(ctx context.Context) error {
 	return err
 }
 
-// replace writes our lock in the place of one, unless that was changed since it was read.
+// replace writes our lock over the Lease there, unless the Lease was changed since it was read.
 func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	l.stamp()
 	l.own.ResourceVersion, l.own.UID = there.ResourceVersion, there.UID
@@ -211,7 +211,7 @@ func (l *Lock) replace(ctx context.Context, there *coordinationv1.Lease) error {
 	return err
 }
 
-// lockError says what keeps the lock from being taken.
+// lockError returns the reason why the lock cannot be taken.
 func lockError(err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("its lock cannot be taken: %w (grant create, get, update and delete of leases.coordination.k8s.io in namespace %s, or add --no-lock)", err, lockNamespace)
@@ -244,7 +244,7 @@ func (l *Lock) lose(by *HeldError) {
 	}
 }
 
-// Taken says who has taken the lock over; empty: nobody.
+// Taken says who has taken the lock over; empty: not taken.
 func (l *Lock) Taken() string {
 	if l == nil {
 		return ""
@@ -254,12 +254,12 @@ func (l *Lock) Taken() string {
 	return l.taken
 }
 
-// renew renews the lock, which is made again if it was deleted, and returns who else holds it. What fails is tried at the next
-// turn.
+// renew renews the lock, makes it again if it was deleted, and returns who else holds it. It ignores errors: the next turn tries
+// again.
 func (l *Lock) renew(ctx context.Context) *HeldError {
 	ctx, cancel := context.WithTimeout(ctx, lockRenew)
 	defer cancel()
-	if l.own.ResourceVersion != "" { // else the last attempt to make it again was in vain
+	if l.own.ResourceVersion != "" { // else the last attempt to make it again failed
 		if err := l.replace(ctx, l.own); err == nil || !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -275,11 +275,11 @@ func (l *Lock) renew(ctx context.Context) *HeldError {
 	if by := heldBy(there); by.Run != *l.own.Spec.HolderIdentity {
 		return by
 	}
-	l.own = there // the answer to an earlier renewal was lost, or somebody has edited it
+	l.own = there // the answer to an earlier renewal was lost, or a user has edited the Lease
 	return nil
 }
 
-// Release gives the lock back. It may be called again.
+// Release releases the lock. It may be called again.
 func (l *Lock) Release(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -103,7 +103,7 @@ func TestOfRunsStartedAtOnceOneGoesOn(t *testing.T) {
 	})
 }
 
-// A run that was killed renews nothing; how its clock went does not matter.
+// A killed run renews nothing; its clock does not matter.
 func TestLockOfKilledRunExpires(t *testing.T) {
 	contest(t, func(t *testing.T, client kubernetes.Interface) {
 		first := newLock(client, "killed", LockOptions{})
@@ -137,7 +137,7 @@ func TestLockDeletedByHandIsMadeAgain(t *testing.T) {
 				t.Errorf("after a renewal the lock is held by %q", by)
 			}
 		}
-		// Another takes it before it is made again: this run goes on, and says so.
+		// Another run takes the lock before it is made again: this run continues, and reports it.
 		if err := client.CoordinationV1().Leases(lockNamespace).Delete(t.Context(), lockName, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,12 +13,12 @@ import (
 )
 
 // lookup finds what a scenario's needs depend on: the resources that the cluster serves or objects of the run define, and
-// the kinds of the batches. Each is asked for once, when it is first needed.
+// the kinds of the batches. It looks each up once, when it is first needed.
 type lookup struct {
 	scenario  *scenario.Scenario
 	discovery discovery.DiscoveryInterface
 
-	mapper  meta.RESTMapper // nil: not asked for
+	mapper  meta.RESTMapper // nil: not read yet
 	custom  []scenario.CustomResource
 	batches []kindsOf
 	read    bool // custom and batches are
@@ -34,7 +34,7 @@ func newLookup(d discovery.DiscoveryInterface, s *scenario.Scenario) *lookup {
 	return &lookup{scenario: s, discovery: d}
 }
 
-// expand expands the batches. They were read, so an error is of a scenario that was built otherwise.
+// expand expands the batches. They were parsed before, so an error means that the scenario was built without parsing.
 func (l *lookup) expand() error {
 	if l.read {
 		return nil
@@ -61,7 +61,7 @@ func (l *lookup) mapping() (meta.RESTMapper, error) {
 	return l.mapper, nil
 }
 
-// definedBy is the custom resource that the run defines and f accepts.
+// definedBy returns the custom resource that the run defines and f accepts.
 func (l *lookup) definedBy(f func(scenario.CustomResource) bool) (c scenario.CustomResource, ok bool, err error) {
 	if err := l.expand(); err != nil {
 		return c, false, err
@@ -96,7 +96,7 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	return found.Scope.Name() == meta.RESTScopeNameNamespace, nil
 }
 
-// resourceOf finds the resource of a kind. Not ok: it is not served, and its request will say so.
+// resourceOf finds the resource of a kind. ok is false if it is not served; its request will report that.
 func (l *lookup) resourceOf(kind schema.GroupVersionKind) (r schema.GroupResource, namespaced, ok bool, err error) {
 	c, defined, err := l.definedBy(func(c scenario.CustomResource) bool {
 		return c.Kind == kind.Kind && schema.ParseGroupResource(c.Name).Group == kind.Group

@@ -39,8 +39,8 @@ phases:
       - {kind: delete, target: {resource: databases.example.com}}
 `
 
-// The identity of load creates the objects of its batches and does nothing else to them, and custom resources that the
-// run itself defines are known before they are served.
+// The load's identity may only create the objects of its batches. Custom resources that the run itself defines are known before
+// they are served.
 func TestRightsOfBatches(t *testing.T) {
 	client := fake.NewClientset()
 	client.Resources = []*metav1.APIResourceList{

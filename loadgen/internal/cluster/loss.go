@@ -17,12 +17,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// A user's cluster is asked for /livez once a second, on a connection of its own and
+// The probe requests /livez of a user's cluster once a second, on a separate connection
 // without credentials. Any answer counts, also 401, 429 or 503, and however late: a run
 // measures slow API servers.
 const (
 	probeEvery = time.Second
-	// unreachableFor is how long no connection can be made before the cluster is gone.
+	// unreachableFor is how long connections must fail before the cluster counts as gone.
 	unreachableFor = 3 * time.Second
 	// silentFor bounds an answer: kube-apiserver gives up on requests after a minute.
 	silentFor = time.Minute
@@ -30,7 +30,7 @@ const (
 	dialWithin = time.Second
 )
 
-// AwaitLoss returns why the cluster is gone when it is, or nil when ctx ends.
+// AwaitLoss returns the reason when the cluster is gone, or nil when ctx ends.
 func (t *Target) AwaitLoss(ctx context.Context) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Target) AwaitLoss(ctx context.Context) error {
 	return nil
 }
 
-// WaitOutLosses says when the cluster is gone and when it is back, until ctx ends. It returns an error if it cannot look.
+// WaitOutLosses reports when the cluster is gone and when it is back, until ctx ends. It returns an error if it cannot check.
 func (t *Target) WaitOutLosses(ctx context.Context, say func(string)) error {
 	p, err := newProbe(t.Admin)
 	if err != nil {
@@ -81,15 +81,15 @@ type prober interface {
 	dial(context.Context) error
 }
 
-// awaitLoss asks until the cluster is gone or ctx ends. While a question has no
+// awaitLoss sends requests until the cluster is gone or ctx ends. While a request has no
 // answer it checks each second whether the server is still reachable.
 func awaitLoss(ctx context.Context, p prober) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	ctx, cancel := context.WithCancel(ctx) // ends the question under way
 	defer cancel()
-	var lost time.Time    // since when it cannot be reached; zero: it can
-	var answer chan error // of the question under way; nil: there is none
+	var lost time.Time    // since when it cannot be reached; zero: it can be
+	var answer chan error // of the question under way; nil: no question
 	var asked time.Time
 	for {
 		if answer == nil {
@@ -128,14 +128,14 @@ func awaitLoss(ctx context.Context, p prober) error {
 	}
 }
 
-// ours reports whether a connection failed for want of what this machine gives.
+// ours reports whether a connection failed because this machine lacks a resource.
 func ours(err error) bool {
 	var code syscall.Errno
 	return errors.As(err, &code) && slices.Contains(
 		[]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM}, code)
 }
 
-// plainly is an error of a connection without the address that it repeats.
+// plainly returns an error of a connection without the address that it repeats.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno
@@ -203,8 +203,8 @@ func (p *probe) ask(ctx context.Context) error {
 	return resp.Body.Close()
 }
 
-// unanswered reports whether an error is that of a connection that was not made, or
-// closed before it said anything.
+// unanswered reports whether an error means that a connection was not made, or was
+// closed before the server said anything.
 func unanswered(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||

@@ -37,7 +37,7 @@ func (a acted) dial(ctx context.Context) error {
 		return nil
 	}
 	err := a.dials(time.Since(a.began))
-	if err != nil && !strings.Contains(err.Error(), "refused") { // of nowhere one hears nothing
+	if err != nil && !strings.Contains(err.Error(), "refused") { // a connection to nowhere gets no answer
 		time.Sleep(dialWithin)
 	}
 	return err
@@ -58,7 +58,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers func(time.Duration) (time.Duration, error)
 		dials   func(time.Duration) error
-		after   time.Duration // of the loss; zero: it is none
+		after   time.Duration // of the loss; zero: not lost
 		want    string
 	}{
 		"refused": {answers: away(loss, never, refused()), after: 5 * time.Second, want: "connection refused since "},
@@ -111,7 +111,7 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 	}
 }
 
-// Nodes alone wait for a cluster that is away for long, and say so once each time.
+// Nodes alone wait for a cluster that is away for long, and report each loss once.
 func TestNodesWaitOutLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -130,7 +130,7 @@ func TestNodesWaitOutLosses(t *testing.T) {
 	})
 }
 
-// Whatever an API server says, it is there.
+// Any answer of an API server shows that it is there.
 func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"unauthorized": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
@@ -165,8 +165,8 @@ func TestAnyAnswerIsASignOfLife(t *testing.T) {
 	}
 }
 
-// One that closes every connection, as a load balancer with nothing behind it
-// does, is no answer; one that speaks another protocol is.
+// A server that closes every connection, like a load balancer without backends, is no
+// answer; a server that speaks another protocol is one.
 func TestClosedConnectionsAreNoAnswer(t *testing.T) {
 	p, err := newProbe(&rest.Config{Host: "https://" + listener(t, func(net.Conn) {})})
 	if err != nil {

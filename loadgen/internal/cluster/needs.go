@@ -16,9 +16,9 @@ const (
 	leaseNamespace = "kube-node-lease"
 	// kubeletSigner signs the client certificates of kubelets.
 	kubeletSigner = "kubernetes.io/kube-apiserver-client-kubelet"
-	// servingSigner signs the certificates that kubelets serve with.
+	// servingSigner signs the serving certificates of kubelets.
 	servingSigner = "kubernetes.io/kubelet-serving"
-	// clientSigner signs those of kube-proxies.
+	// clientSigner signs the client certificates of kube-proxies.
 	clientSigner = "kubernetes.io/kube-apiserver-client"
 
 	resourceGroup = "resource.k8s.io"
@@ -63,7 +63,7 @@ func each(verbs, group, resource, namespace string) []need {
 	return out
 }
 
-// adminNeeds are those of Setup and Cleanup, for the user. Those of the nodes' identities are signedNeeds and accountNeeds.
+// adminNeeds returns the user's needs for Setup and Cleanup. signedNeeds and accountNeeds return those for the nodes' identities.
 func adminNeeds(ns string, s *scenario.Scenario) []need {
 	needs := slices.Concat(
 		each("create get list patch delete", "", "namespaces", ""),
@@ -117,7 +117,7 @@ func adminNeeds(ns string, s *scenario.Scenario) []need {
 	return needs
 }
 
-// signedNeeds are those of nodes with client certificates, for the user.
+// signedNeeds returns the user's needs for nodes with client certificates.
 func signedNeeds(s *scenario.Scenario) []need {
 	approve := func(signer string) need {
 		return need{verb: "approve", group: "certificates.k8s.io", resource: "signers", name: signer}
@@ -129,14 +129,14 @@ func signedNeeds(s *scenario.Scenario) []need {
 	return needs
 }
 
-// certificateNeeds are those of certificates that the cluster signs.
+// certificateNeeds returns the needs for certificates that the cluster signs.
 func certificateNeeds() []need {
 	const csr = "certificatesigningrequests"
 	return append(each("create get list watch delete", "certificates.k8s.io", csr, ""), each("update", "certificates.k8s.io", csr+"/approval", "")...)
 }
 
-// loadNeeds lists what the identity of load does: all writes are in the run's
-// namespace, but for those of shared simulated nodes.
+// loadNeeds returns the needs of the load's identity: all writes are in the run's
+// namespace, except the writes of shared simulated nodes.
 func loadNeeds(l *lookup, ns string) ([]need, error) {
 	s := l.scenario
 	needs := slices.Concat(
@@ -190,8 +190,8 @@ func loadNeeds(l *lookup, ns string) ([]need, error) {
 			each("create", "storage.k8s.io", "csinodes", ""),
 			each("get list watch delete", "", "pods", ""),
 			each("patch", "", "pods/status", ""),
-			// In the run's namespace only: the right to make any token
-			// must not be granted.
+			// Only in the run's namespace: no account may get the right to make any
+			// token.
 			each("create", "", "serviceaccounts/token", ns),
 			each("create get update delete", "coordination.k8s.io", "leases", ""),
 		)...)
@@ -230,8 +230,8 @@ func madeBy(l *scenario.Load) map[string]bool {
 	return all
 }
 
-// requestNeeds are those of loads: in the run's namespace, or in the cluster if they reach
-// across namespaces or the resource has none. What Setup does for them is not included.
+// requestNeeds returns the needs of loads: in the run's namespace, or in the cluster if a load
+// reaches across namespaces or its resource has no namespace. What Setup does for loads is not included.
 func requestNeeds(look *lookup, ns string) ([]need, error) {
 	var needs []need
 	for _, l := range look.scenario.Loads() {
@@ -251,7 +251,7 @@ func requestNeeds(look *lookup, ns string) ([]need, error) {
 			if n.Cluster {
 				where = ""
 			} else if r := (schema.GroupResource{Group: n.Group, Resource: withoutSubresource(n.Resource)}); !slices.Contains(scenario.Manifests, r.String()) {
-				namespaced, err := look.namespaced(r) // those with manifests are, if they exist yet or not
+				namespaced, err := look.namespaced(r) // resources with manifests are, whether they exist yet or not
 				if err != nil {
 					return nil, err
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objects acts on objects of any resource as the user. retry repeats a request while the control plane is away;
-// nil: once.
+// Objects returns an actor on objects of any resource, as the user. retry repeats a request while the control plane is away;
+// nil means no retry.
 func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error) (*objects.Objects, error) {
 	o := objects.Options{
 		Namespaces: t.BatchNamespaces(), Labels: t.Labels, OwnLabel: RunLabel, Seed: t.scenario.Seed, Retry: retry,
@@ -23,7 +23,7 @@ func (t *Target) Objects(retry func(ctx context.Context, ask func() error) error
 	return objects.New(t.Admin, o)
 }
 
-// PodPlacement is NodeSelector, or nil without simulated nodes: pods then run where the cluster puts them.
+// PodPlacement returns NodeSelector, or nil without simulated nodes: the cluster then places the pods.
 func (t *Target) PodPlacement() map[string]string {
 	if t.scenario.Nodes.Count == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (t *Target) PodPlacement() map[string]string {
 	return t.NodeSelector()
 }
 
-// BatchNamespaces are those of batches, the run's own first.
+// BatchNamespaces returns the namespaces of batches, the run's own first.
 func (t *Target) BatchNamespaces() []string { return t.scenario.BatchNamespaces(t.Namespace) }
 
 // makeObjects makes the scenario's objects, and lets the API server check those that actions and loads will make.
@@ -60,8 +60,8 @@ func (t *Target) makeObjects(ctx context.Context) error {
 	return nil
 }
 
-// batchNeeds are those of the user: to check all batches, to make those of the scenario and of actions, and what actions
-// do to objects. What has no namespace is listed and deleted at the end.
+// batchNeeds returns the user's needs: to check all batches, to make the batches of the scenario and of actions, and to do what
+// actions do to objects. Objects without a namespace are listed and deleted at the end.
 func batchNeeds(l *lookup, ns string) ([]need, error) {
 	all, err := l.creations(ns, func(b kindsOf) string { return b.Verbs })
 	if err != nil {
@@ -87,7 +87,7 @@ func batchNeeds(l *lookup, ns string) ([]need, error) {
 	return all, nil
 }
 
-// creations are verbs on the resources of batches, as chosen by verbs.
+// creations returns the needs for the resources of batches, with the verbs that verbs chooses.
 func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error) {
 	if err := l.expand(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (l *lookup) creations(ns string, verbs func(kindsOf) string) ([]need, error
 	return all, nil
 }
 
-// removedElsewhere are the resources without namespaces that have their own part in a cleanup.
+// removedElsewhere are the resources without namespaces that other steps of a cleanup remove.
 var removedElsewhere = []string{
 	"namespaces", "nodes", "csinodes.storage.k8s.io", "certificatesigningrequests.certificates.k8s.io",
 	"clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io", definitions + "." + definitionsGroup,
@@ -132,7 +132,7 @@ func (c *cleaner) discovered(ctx context.Context) error {
 	if err != nil && len(lists) == 0 {
 		return fmt.Errorf("discover resources: %w", err)
 	}
-	for _, list := range lists { // of a group that does not answer there is no list
+	for _, list := range lists { // a group that does not answer has no list
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			continue

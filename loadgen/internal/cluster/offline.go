@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// offline is the discovery of a cluster that has the resources of Kubernetes itself, for a scenario that is previewed without one.
+// offline is the discovery of a cluster with only the resources of Kubernetes itself, for the preview of a scenario without one.
 type offline struct{ discovery.DiscoveryInterface }
 
-// ServerGroupsAndResources lists them.
+// ServerGroupsAndResources lists the resources of Kubernetes itself.
 func (offline) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList

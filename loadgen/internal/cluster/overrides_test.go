@@ -84,8 +84,8 @@ func TestBrokenFlagsAndFilesHaveAHint(t *testing.T) {
 	}
 }
 
-// All requests of the run's own identity carry the impersonated user, those of the HTTP/2
-// client too; those of the load do not.
+// All requests of the run's own identity carry the impersonated user, also through the
+// HTTP/2 client; requests of the load do not.
 func TestImpersonationReachesTheServer(t *testing.T) {
 	s := newStub(t)
 	k := Kubeconfig{Files: s.kubeconfig(t, goodToken), ConfigOverrides: clientcmd.ConfigOverrides{
@@ -165,7 +165,7 @@ func TestCurrentClusterMatchesKubectl(t *testing.T) {
 	}
 }
 
-// The command that a run prints for its removal reaches the same cluster, and shows no
+// The cleanup command that a run prints reaches the same cluster, and shows no
 // token.
 func TestFlagsNameTheSameCluster(t *testing.T) {
 	k := Kubeconfig{Files: "a b", ConfigOverrides: clientcmd.ConfigOverrides{

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A kubeconfig is a plane's own where `controlplane up` wrote it, and nowhere else.
+// A kubeconfig is a plane's own only where `controlplane up` wrote it.
 func TestTaintsFollowTheTarget(t *testing.T) {
 	s := newStub(t)
 	text, err := os.ReadFile(s.kubeconfig(t, goodToken))

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// RunLabel is on everything that a run creates, with the run's id; Cleanup goes by it
-	// alone. The NodeRestriction admission plugin lets kubelets set labels of such a
+	// RunLabel is on everything that a run creates, with the run's id; Cleanup uses only this
+	// label. The NodeRestriction admission plugin lets kubelets set labels of such a
 	// domain, but few of kubernetes.io.
 	RunLabel = "stormglass.dev/run"
 	// SimulatedTaint keeps pods that do not ask for it off simulated nodes.
@@ -21,7 +21,7 @@ const (
 	ManagedByLabel = "app.kubernetes.io/managed-by"
 )
 
-// Labels of everything that a run creates, nodes included.
+// Labels returns the labels of everything that a run creates, including nodes.
 func Labels(runID string) map[string]string { return map[string]string{RunLabel: runID} }
 
 // meta is the metadata of an object made by Setup, with the customary label of its maker.
@@ -31,8 +31,8 @@ func (t *Target) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: labels}
 }
 
-// Taints of simulated nodes keep off all pods but the run's. Nodes that run alone on a
-// plane of ours have none, so that a plain Deployment runs.
+// Taints of simulated nodes keep off all pods except the run's. Nodes that run alone on a
+// Stormglass control plane have no taints, so that a plain Deployment runs.
 func (t *Target) Taints() []corev1.Taint {
 	if t.NodesAlone && t.own {
 		return nil
@@ -40,7 +40,7 @@ func (t *Target) Taints() []corev1.Taint {
 	return []corev1.Taint{{Key: SimulatedTaint, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-// Placement is YAML for a pod's spec that puts it on the run's nodes.
+// Placement returns YAML for a pod's spec that places the pod on the run's nodes.
 func (t *Target) Placement() []string {
 	lines := []string{fmt.Sprintf("nodeSelector: {%s: %q}", RunLabel, t.Labels[RunLabel])}
 	if len(t.Taints()) > 0 {
@@ -49,14 +49,14 @@ func (t *Target) Placement() []string {
 	return lines
 }
 
-// Tolerations of the run's pods: of Taints.
+// Tolerations returns the tolerations of the run's pods for Taints.
 func Tolerations() []corev1.Toleration {
 	return []corev1.Toleration{{
 		Key: SimulatedTaint, Operator: corev1.TolerationOpEqual, Value: "true", Effect: corev1.TaintEffectNoSchedule,
 	}}
 }
 
-// NodeSelector of the run's pods: the run's nodes, never real ones.
+// NodeSelector returns the node selector of the run's pods, which selects only the run's nodes.
 func (t *Target) NodeSelector() map[string]string {
 	return map[string]string{RunLabel: t.Labels[RunLabel]}
 }

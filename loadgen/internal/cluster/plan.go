@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Plan lists what a run will make on a target, for the user to agree
-// to.
+// Plan lists what a run will make on a target, for the user to
+// confirm.
 type Plan struct {
 	Scenario, RunID          string
 	Cluster, Server, Version string
@@ -42,7 +42,7 @@ type Plan struct {
 	// Commands are run on the generator's machine before and after phases; Profiles are taken of components.
 	Commands, Profiles []string
 	Notes              []string
-	// Tainted says that the nodes take no pods but those that tolerate it.
+	// Tainted says that the nodes accept only pods that tolerate their taint.
 	Tainted bool
 }
 
@@ -70,7 +70,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	p.countPods(s)
 	p.countLoads(s)
 	for _, b := range s.Batches() {
-		if all, err := s.Expand(b); err == nil { // else the scenario was not read
+		if all, err := s.Expand(b); err == nil { // else the scenario was not parsed
 			p.Batches = append(p.Batches, fmt.Sprintf("%s, of %s", all, b.Path))
 		}
 	}
@@ -150,7 +150,7 @@ func (p *Plan) countLoads(s *scenario.Scenario) {
 	}
 }
 
-// String is the plan as a person reads it, several lines.
+// String returns the plan as several lines for a person.
 func (p Plan) String() string {
 	var b strings.Builder
 	line := func(head, format string, args ...any) {
@@ -231,7 +231,7 @@ func (p Plan) contents() string {
 	return strings.Join(parts, ", ")
 }
 
-// created is an object, or some, that an action creates, and what it applies to.
+// created describes the object or objects that an action creates, and what they apply to.
 func created(m scenario.Manifest) string {
 	text := m.String()
 	if m.Count > 1 {

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// endPlugin kills a plugin that this process has started and client-go cannot end, with all that it has started: it would
-// outlive this process and hold its output open. argv is the plugin's command line; as a script it has its interpreter's
-// before it.
+// endPlugin kills a plugin that this process has started and client-go cannot end, with all processes that it has started: it
+// would outlive this process and hold its output open. argv is the plugin's command line; a script's process has the
+// interpreter's command line before it.
 func endPlugin(argv []string) error {
 	processes, err := allProcesses()
 	if err != nil {
@@ -47,7 +47,7 @@ func (p process) runs(argv []string) bool {
 	return false
 }
 
-// descendants are a process and all below it, those without children last.
+// descendants returns a process and all its descendants, those without children last.
 func descendants(all []process, pid int) (pids []int) {
 	pids = []int{pid}
 	for i := 0; i < len(pids); i++ {
@@ -76,7 +76,7 @@ func allProcesses() (all []process, err error) {
 		if err != nil {
 			continue
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name, which may hold anything
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // after the name, which may contain anything
 		if len(fields) < 2 {
 			continue
 		}

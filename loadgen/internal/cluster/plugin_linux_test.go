@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A plugin that hangs is ended with what it has started, also where it is a script; a process with another command line goes on.
+// A plugin that hangs is ended with the processes that it started, also if it is a script. A process with another command line
+// stays.
 func TestHangingPluginIsEnded(t *testing.T) {
 	const hangs = "sleep 1000 & echo up; wait"
 	script := file(t, "plugin.sh", "#!/bin/sh\n"+hangs+"\n")
@@ -33,7 +34,7 @@ func TestHangingPluginIsEnded(t *testing.T) {
 	for _, argv := range [][]string{{"sh", "-c", hangs}, {script, "get-token"}} {
 		cmd := exec.Command(argv[0], argv[1:]...)
 		if argv[0] == script {
-			cmd = exec.Command("sh", argv...) // as the kernel starts it, whatever the file system permits
+			cmd = exec.Command("sh", argv...) // as the kernel starts it, even if the file system forbids that
 		}
 		output := start(cmd)
 		if err := endPlugin(argv); err != nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Preview is what a run would make and send. Finding it out makes nothing.
+// Preview lists what a run would make and send. A preview itself makes nothing.
 type Preview struct {
 	Scenario string `json:"scenario"`
 	Variant  string `json:"variant,omitempty"`
-	// Cluster that was asked. Nil: a control plane would be started for the run.
+	// Cluster is the cluster that was inspected. Nil means that a control plane would be started for the run.
 	Cluster *PreviewCluster `json:"cluster,omitempty"`
-	// LongestSeconds is the time of all phases at most.
+	// LongestSeconds is the maximum time of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
 	Phases         []PreviewPhase `json:"phases"`
-	// Creates are the objects that the run itself creates, at most at a time.
+	// Creates are the objects that the run itself creates, with the most that exist at a time.
 	Creates []PreviewObjects `json:"creates"`
 	// Requests of loads and of the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
-	// PeakPerSecond is the most that loads send in a second, in PeakPhase; openings of watches count.
+	// PeakPerSecond is the highest rate of the loads, reached in PeakPhase; openings of watches count.
 	PeakPerSecond float64 `json:"peakPerSecond"`
 	PeakPhase     string  `json:"peakPhase"`
-	// Watches of loads that are open at most.
+	// Watches is the maximum number of open watches of loads.
 	Watches int          `json:"watches"`
 	Bytes   PreviewBytes `json:"bytes"`
 	Faults  []string     `json:"faults"`
@@ -36,9 +36,9 @@ type Preview struct {
 	Commands []string `json:"commands"`
 	Profiles []string `json:"profiles"`
 	AbortOn  []string `json:"abortOn"`
-	// Permissions that the run needs. Of a cluster's own plane: none.
+	// Permissions that the run needs, or would need on a user's cluster if Cluster is nil.
 	Permissions []Permission `json:"permissions"`
-	// Left is what stays when the run has ended in order.
+	// Left describes what stays after a run that ends in order.
 	Left  []string `json:"left"`
 	Notes []string `json:"notes"`
 }
@@ -75,7 +75,7 @@ type PreviewRequests struct {
 	Phase    string `json:"phase,omitempty"` // empty: all
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// PeakPerSecond and Total are at most; a negative Total is not known before the run.
+	// PeakPerSecond and Total are maximums; a negative Total is unknown before the run.
 	PeakPerSecond float64 `json:"peakPerSecond"`
 	Total         int64   `json:"total"`
 }
@@ -87,21 +87,21 @@ type PreviewBytes struct {
 	AnsweredPerSecond float64 `json:"answeredPerSecond"` // at the peak
 }
 
-// Permission is one that a run needs.
+// Permission is one permission that a run needs.
 type Permission struct {
 	Permission string `json:"permission"`
-	// Allowed says whether the user has it; nil: nobody was asked.
+	// Allowed says whether the user has it; nil: not checked.
 	Allowed *bool `json:"allowed,omitempty"`
 }
 
-// PreviewOptions say what a run would do beside its scenario.
+// PreviewOptions say what a run would do in addition to its scenario.
 type PreviewOptions struct {
 	NoLock     bool
 	CleanupJob bool
 	AbortOn    []string
 }
 
-// PreviewOf is the preview of a run on a plane that is started for it, without asking anybody.
+// PreviewOf returns the preview of a run on a plane that is started for it. It sends no request.
 func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	t := newTarget("RUN", s)
 	t.Cluster.Bundled, t.own = true, true
@@ -115,7 +115,7 @@ func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	return p
 }
 
-// Inspect is the preview of a run on a user's cluster, which is asked for nothing but its version, its resources and permissions.
+// Inspect returns the preview of a run on a user's cluster. It reads only the cluster's version, resources and permissions.
 func Inspect(ctx context.Context, k Kubeconfig, s *scenario.Scenario, o PreviewOptions, tell func(string)) (Preview, error) {
 	t := newTarget("RUN", s)
 	client, user, err := t.reachFrom(ctx, k, tell)
@@ -200,7 +200,7 @@ func (t *Target) preview(o PreviewOptions) Preview {
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }
 
-// addObjects adds what a plan says in words, by kind.
+// addObjects adds the objects of a plan, by kind.
 func (p *Preview) addObjects(t *Target, plan Plan, o PreviewOptions) {
 	s := t.scenario
 	add := func(kind string, n int, where, what string) {
@@ -313,7 +313,7 @@ func (p *Preview) addRequests(s *scenario.Scenario, peak string) {
 	}
 }
 
-// Refused is the error that keeps the run from beginning; nil: nothing that is known.
+// Refused returns the known error that would keep the run from starting, or nil.
 func (p Preview) Refused() error {
 	missing := p.Missing()
 	if len(missing) == 0 {

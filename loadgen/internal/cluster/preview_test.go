@@ -80,7 +80,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 	}
 }
 
-// Nothing is asked but what changes nothing: versions, resources, and whether something would be permitted.
+// A preview only sends requests that change nothing: for versions, resources, and permissions.
 func TestPreviewMakesNothing(t *testing.T) {
 	s := newStub(t)
 	if _, err := Inspect(t.Context(), Kubeconfig{Files: s.kubeconfig(t, goodToken)}, parsed(t, previewed), PreviewOptions{CleanupJob: true}, func(string) {}); err != nil {
@@ -113,7 +113,7 @@ func TestPreviewOfEveryScenario(t *testing.T) {
 	}
 }
 
-// A plan and a preview are of one computation.
+// A plan and a preview agree.
 func TestPreviewAgreesWithPlan(t *testing.T) {
 	for _, name := range scenario.Names() {
 		s, err := scenario.Read(name, nil)

@@ -11,12 +11,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/profile"
 )
 
-// ProfileSources returns the processes that serve profiles beside their metrics: of a bundled plane all components, asked
-// with the plane's administrator; of a user's cluster the API server, asked as the user, and what --targets names. Whether
-// they permit it shows when they are asked.
+// ProfileSources returns the processes that serve profiles next to their metrics: all components of a bundled plane, as the
+// plane's administrator; the API server of a user's cluster, as the user; and the targets of --targets. Only their answers
+// show whether they permit it.
 func (t *Target) ProfileSources() ([]profile.Source, error) {
 	targets := t.Scrape
-	if len(targets) == 0 { // scraped by a Prometheus of the user's
+	if len(targets) == 0 { // the user's Prometheus scrapes
 		targets = []control.ScrapeTarget{apiServerScrape(t.Admin)}
 	}
 	var all []profile.Source
@@ -30,8 +30,8 @@ func (t *Target) ProfileSources() ([]profile.Source, error) {
 	return all, nil
 }
 
-// profileClient asks a component with the identity that may profile it: etcd knows no rights but its certificates,
-// and the scraper's may not profile Kubernetes.
+// profileClient returns a client with the identity that may profile a component: etcd knows no rights except its certificates,
+// and the scraper may not profile Kubernetes.
 func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	cfg := &rest.Config{Host: s.URL, BearerTokenFile: s.TokenFile, TLSClientConfig: rest.TLSClientConfig{
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName, Insecure: s.InsecureSkipVerify,
@@ -40,7 +40,7 @@ func (t *Target) profileClient(s control.ScrapeTarget) (*http.Client, error) {
 	if administered || s.URL == metricsURL(t.Admin) {
 		cfg = rest.CopyConfig(t.Admin)
 	}
-	if administered { // its server is another one than the kubeconfig's
+	if administered { // its server is not the kubeconfig's
 		cfg.CAFile, cfg.CAData = s.CAFile, nil
 	}
 	return rest.HTTPClientFor(cfg)

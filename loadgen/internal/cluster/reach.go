@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 )
 
-// Reach makes the check that a run makes first: whether the cluster of a kubeconfig
-// answers, and accepts the credentials. tell is told what takes its time.
+// Reach makes the first check of a run: whether the cluster of a kubeconfig answers and
+// accepts the credentials. It calls tell on long waits.
 func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Config, name string, err error) {
 	t := new(Target)
 	if _, _, err := t.reachFrom(ctx, k, tell); err != nil {
@@ -29,8 +29,8 @@ func Reach(ctx context.Context, k Kubeconfig, tell func(string)) (cfg *rest.Conf
 	return t.Admin, t.Cluster.Name, nil
 }
 
-// reachFrom makes the first requests to the cluster of a kubeconfig, which t becomes a
-// target of, and returns a client and the name of its user.
+// reachFrom makes t a target of a kubeconfig's cluster and sends the first requests. It
+// returns a client and the name of its user.
 func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string)) (client kubernetes.Interface, user string, err error) {
 	if t.Admin, t.Cluster.Name, err = k.Config(); err != nil {
 		return nil, "", err
@@ -45,8 +45,8 @@ func (t *Target) reachFrom(ctx context.Context, k Kubeconfig, tell func(string))
 	return client, user, nil
 }
 
-// The bounds of a first request to a cluster: of an exec plugin of the kubeconfig,
-// which may ask a person or a cloud, and of the answer.
+// The bounds of a first request to a cluster: for an exec plugin of the kubeconfig,
+// which may ask a person or a cloud, and for the answer.
 const (
 	pluginTimeout = 30 * time.Second
 	reachTimeout  = 10 * time.Second
@@ -63,7 +63,7 @@ func (e *pluginError) Error() string {
 	return fmt.Sprintf("the exec plugin of the kubeconfig has not ended within %s: %s (run it by hand to see what it waits for)", e.within, e.command)
 }
 
-// plugin is the command line of the exec plugin that gives the credentials, nil without one.
+// plugin returns the command line of the exec plugin that gives the credentials, or nil without one.
 func plugin(cfg *rest.Config) []string {
 	if cfg.ExecProvider == nil {
 		return nil
@@ -71,7 +71,7 @@ func plugin(cfg *rest.Config) []string {
 	return append([]string{cfg.ExecProvider.Command}, cfg.ExecProvider.Args...)
 }
 
-// reachBounded is reach within the bounds; tell is told what it waits for.
+// reachBounded is reach within the bounds; it calls tell on long waits.
 func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kubernetes.Interface, tell func(string)) (user string, err error) {
 	argv, who := plugin(cfg), "the cluster"
 	command := strings.Join(argv, " ")
@@ -79,7 +79,7 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 		who = "the exec plugin of the kubeconfig (" + command + ") and the cluster"
 	}
 	defer Waiting(tell, who+" to say who we are")()
-	var seen string // not to be read if the request goes on
+	var seen string // must not be read if the request is still running
 	err = bounded(ctx, command, pluginTimeout, reachTimeout, func(ctx context.Context) error {
 		user, err := t.reach(ctx, client)
 		if err == nil {
@@ -96,8 +96,8 @@ func (t *Target) reachBounded(ctx context.Context, cfg *rest.Config, client kube
 	return "", err
 }
 
-// bounded calls f, which sends requests, and gives it up when a plugin that runs before
-// the first of them, or the rest, takes too long. Plugins know no context: f may still be
+// bounded calls f, which sends requests. It gives up if a plugin that runs before the
+// first request, or the rest, takes too long. Plugins know no context: f may still be
 // running when bounded returns.
 func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -125,7 +125,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 		cancel(context.DeadlineExceeded)
 	case <-ctx.Done():
 	}
-	select { // a client that has tried again and again tells why
+	select { // a client that has retried knows the reason
 	case err := <-done:
 		return errors.Join(err, context.Cause(ctx))
 	case <-time.After(lastWord):
@@ -133,7 +133,7 @@ func bounded(ctx context.Context, plugin string, pluginWithin, answerWithin time
 	}
 }
 
-// lastWord is how long a request that was given up may take to end.
+// lastWord is how long a request that was given up may still take.
 const lastWord = time.Second
 
 // reach asks for the version, which is open to most, and who we are, which is

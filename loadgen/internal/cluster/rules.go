@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Rules are RBAC rules by the namespace that they hold in; "" is the whole cluster.
+// Rules are RBAC rules by the namespace in which they apply; "" is the whole cluster.
 type Rules map[string][]rbacv1.PolicyRule
 
-// Allow adds verbs, separated by spaces, on a resource, or on the objects of these names alone.
+// Allow adds verbs, separated by spaces, on a resource, or only on its objects with these names.
 func (r Rules) Allow(namespace, verbs, group, resource string, names ...string) {
 	r.add(namespace, rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: names})
 }
@@ -32,7 +32,7 @@ func (r Rules) Add(others Rules) {
 	}
 }
 
-// add merges a rule with the one of the same objects.
+// add merges a rule into the existing rule for the same objects, or appends it.
 func (r Rules) add(namespace string, rule rbacv1.PolicyRule) {
 	i := slices.IndexFunc(r[namespace], func(there rbacv1.PolicyRule) bool { return sameObjects(there, rule) })
 	if i < 0 {
@@ -53,7 +53,7 @@ func sameObjects(a, b rbacv1.PolicyRule) bool {
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }
 
-// Compact is the rules without what one of them grants where a wider one does already.
+// Compact returns the rules without what a wider rule already grants.
 func (r Rules) Compact() Rules {
 	merged, out := Rules{}, Rules{}
 	merged.Add(r)
@@ -70,7 +70,7 @@ func (r Rules) Compact() Rules {
 	return out
 }
 
-// grants reports whether a rule, other than that of the index, grants a verb on all objects of one's resources.
+// grants reports whether a rule other than all[but] grants a verb on all objects of one's resources.
 func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string) bool {
 	for i, wide := range all {
 		if i != but && len(wide.ResourceNames) == 0 && slices.Contains(wide.Verbs, verb) && slices.Equal(wide.NonResourceURLs, one.NonResourceURLs) &&
@@ -81,8 +81,8 @@ func grants(all []rbacv1.PolicyRule, but int, one rbacv1.PolicyRule, verb string
 	return false
 }
 
-// Objects are the roles that grant the rules and their bindings to subjects, all of one name. meta is the metadata of an object of
-// that name in a namespace, "" for none.
+// Objects returns the roles that grant the rules and their bindings to subjects, all with the same name. meta returns the metadata
+// of an object with that name in a namespace, or in no namespace for "".
 func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespace string) metav1.ObjectMeta) (all []runtime.Object) {
 	const rbac = rbacv1.GroupName + "/v1"
 	ref := func(kind string) rbacv1.RoleRef {
@@ -102,7 +102,7 @@ func (r Rules) Objects(name string, subjects []rbacv1.Subject, meta func(namespa
 	return all
 }
 
-// rulesOf are the rules that grant needs.
+// rulesOf returns the rules that grant needs.
 func rulesOf(needs []need) Rules {
 	r := Rules{}
 	for _, n := range needs {
@@ -113,18 +113,18 @@ func rulesOf(needs []need) Rules {
 	return r
 }
 
-// RulesOptions say what a run does beside its scenario.
+// RulesOptions say what a run does in addition to its scenario.
 type RulesOptions struct {
 	NoLock bool
-	// Kubeconfig names a cluster that is asked for its resources. Without one those of Kubernetes itself are known.
+	// Kubeconfig names a cluster whose resources are read. Without it only the resources of Kubernetes itself are known.
 	Kubeconfig Kubeconfig
-	// Tell takes what it waits for.
+	// Tell is called with what RunRules waits for.
 	Tell func(string)
 }
 
-// RunRules are the rules that whoever runs the scenario on a user's cluster needs, and no more. The names of a run's own namespaces
-// are not known before it starts, so its rules there hold in all namespaces. Nodes that may have certificates or tokens have
-// certificates.
+// RunRules returns the rules that running the scenario on a user's cluster needs, and no more. The names of a run's own
+// namespaces are not known before it starts, so its rules there hold in all namespaces. Nodes that may have certificates or
+// tokens have certificates.
 func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules, error) {
 	t := newTarget("RUN", s)
 	var resources discovery.DiscoveryInterface = offline{}
@@ -145,7 +145,7 @@ func RunRules(ctx context.Context, s *scenario.Scenario, o RulesOptions) (Rules,
 	return rulesOf(needs).Compact(), nil
 }
 
-// runNeeds are all needs of a run, those in its own namespaces for the whole cluster.
+// runNeeds returns all needs of a run. Needs in the run's own namespaces are for the whole cluster.
 func (t *Target) runNeeds(look *lookup) ([]need, error) {
 	needs, err := t.allNeeds(look)
 	if err != nil {

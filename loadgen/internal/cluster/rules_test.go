@@ -33,7 +33,7 @@ func TestCompactRules(t *testing.T) {
 	}
 }
 
-// The rules of every built-in scenario grant what the run checks that it may do, by name, and nothing to all.
+// The rules of every built-in scenario grant what the run checks, by name, and nothing on all resources.
 func TestRulesOfBuiltInScenarios(t *testing.T) {
 	for _, name := range scenario.Names() {
 		s, err := scenario.Read(name, nil)
@@ -75,7 +75,7 @@ func TestRulesOfBuiltInScenarios(t *testing.T) {
 	}
 }
 
-// Nodes that may have certificates do not need the tokens of others, nor their Secrets.
+// Nodes that may have certificates do not need the tokens or Secrets of others.
 func TestRulesOfNodes(t *testing.T) {
 	has := func(granted Rules, resource string) bool {
 		return slices.ContainsFunc(granted[""], func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) })

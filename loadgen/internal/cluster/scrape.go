@@ -22,8 +22,8 @@ const apiServerJob = "kube-apiserver"
 
 func metricsURL(cfg *rest.Config) string { return strings.TrimSuffix(cfg.Host, "/") + "/metrics" }
 
-// apiServerScrape is the API server's own metrics, the only ones of a user's
-// control plane that a kubeconfig leads to. Setup adds the identity.
+// apiServerScrape returns the scrape target of the API server, the only component of a user's
+// control plane that a kubeconfig reaches. Setup adds the identity.
 func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 	s := control.ScrapeTarget{
 		Job: apiServerJob, Instance: "kube-apiserver", URL: metricsURL(cfg),
@@ -35,8 +35,8 @@ func apiServerScrape(cfg *rest.Config) control.ScrapeTarget {
 	return s
 }
 
-// apiServers warns when one address stands for several API servers: each
-// scrape then meets another one. What cannot be found out is not warned of.
+// apiServers warns if one address stands for several API servers: each scrape may
+// then reach another one. It does not warn if it cannot find out.
 func (t *Target) apiServers(ctx context.Context, client kubernetes.Interface) []string {
 	slices, err := client.DiscoveryV1().EndpointSlices("default").
 		List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
@@ -71,8 +71,8 @@ type targetsFile struct {
 //	    tokenFile: token         # or a bearer token
 //	    proxyURL: http://p:3128  # an HTTP or SOCKS proxy on the way to it
 //
-// Targets of job kube-apiserver take the place of the one that the kubeconfig
-// leads to. Every error names file, line and field.
+// Targets of job kube-apiserver replace the API server of the kubeconfig.
+// Every error names file, line and field.
 func (t *Target) AddTargets(path string) error {
 	data, err := userfile.Read(path, userfile.Text)
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *Target) AddTargets(path string) error {
 	return nil
 }
 
-// checkTarget refuses a target that cannot be scraped, and names one without a name.
+// checkTarget refuses a target that cannot be scraped, and sets a missing name.
 func checkTarget(doc *strictyaml.Document, path string, s *control.ScrapeTarget) error {
 	if s.Job == "" {
 		return doc.Errorf(path+".job", "for example etcd or kube-scheduler", "is missing")

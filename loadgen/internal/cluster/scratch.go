@@ -8,24 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names of directories for temporary files begin with these.
+// The prefixes of the names of directories for temporary files.
 const (
 	tokenPrefix = "stormglass-token-"
 	nodesPrefix = "stormglass-nodes-"
 	testPrefix  = "stormglass-test-"
 )
 
-// Scratch is a directory for temporary files with keys or tokens. Its process removes it
-// or, if that was killed, the next sweep: a lock on it says that the process lives.
+// Scratch is a directory for temporary files with keys or tokens. Its process removes it.
+// If the process was killed, the next sweep does: a lock shows that a process is alive.
 type Scratch struct {
 	Path string
 	lock *os.File
 }
 
-// NodesScratch makes one for the control plane of nodes that run alone.
+// NodesScratch makes a Scratch for the control plane of nodes that run alone.
 func NodesScratch() (*Scratch, error) { return newScratch(nodesPrefix) }
 
-// TestScratch makes one for the control plane of a package's tests.
+// TestScratch makes a Scratch for the control plane of a package's tests.
 func TestScratch() (*Scratch, error) { return newScratch(testPrefix) }
 
 func newScratch(prefix string) (*Scratch, error) {
@@ -48,15 +48,15 @@ func newScratch(prefix string) (*Scratch, error) {
 	}
 }
 
-// Remove removes it with all that is in it. It may be called again.
+// Remove removes the directory with all its files. It may be called again.
 func (s *Scratch) Remove() error {
 	err := os.RemoveAll(s.Path)
-	s.lock.Close() // last, so that no sweep removes it too
+	s.lock.Close() // last, so that no sweep removes the directory at the same time
 	return err
 }
 
-// LockDir locks a directory for as long as the file is open, which ends with the
-// process. It is nil where another process holds the lock.
+// LockDir locks a directory while the file is open, at most until the process ends. It
+// returns nil if another process holds the lock.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func LockDir(dir string) (*os.File, error) {
 	}
 }
 
-// Sweep removes the scratch directories of this user whose processes were killed,
-// and returns which. What cannot be removed, or belongs to another user, stays.
+// Sweep removes the scratch directories of this user whose processes were killed, and
+// returns their paths. It keeps directories of other users and those that it cannot remove.
 func Sweep() (removed []string) {
 	for _, prefix := range []string{tokenPrefix, nodesPrefix, testPrefix} {
 		found, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is good

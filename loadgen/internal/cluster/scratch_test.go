@@ -12,8 +12,8 @@ import (
 // scratchEnv makes the test binary make a scratch directory and wait to be killed.
 const scratchEnv = "TARGET_TEST_SCRATCH"
 
-// What a killed process left in the temporary directory goes with the next sweep;
-// what a live one has there, or is none of ours, stays.
+// The next sweep removes the directories of killed processes from the temporary directory;
+// it keeps the directories of live processes and of other programs.
 func TestSweepRemovesFilesOfDeadProcesses(t *testing.T) {
 	if os.Getenv(scratchEnv) != "" {
 		s, err := newScratch(tokenPrefix)

@@ -23,8 +23,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stub is the little of an API server that FromKubeconfig asks of: it knows
-// one token and denies what it is told to.
+// stub is the small part of an API server that FromKubeconfig needs: it accepts
+// one token and refuses what denies selects.
 type stub struct {
 	*httptest.Server
 	// denies reports whether a "verb resource" is refused.
@@ -46,14 +46,14 @@ func newStub(t *testing.T) *stub {
 // serveTLS serves until the test ends.
 func serveTLS(t *testing.T, h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what is tested
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // the tests make handshakes fail
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// authority is the certificate that a server is trusted by.
+// authority returns the certificate by which clients trust a server.
 func authority(s *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
@@ -99,7 +99,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asked are all requests so far, as "GET /version".
+// asked returns all requests so far, as "GET /version".
 func (s *stub) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

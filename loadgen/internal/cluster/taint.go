@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// OutOfService gives a node the taint node.kubernetes.io/out-of-service, as the user, or takes it away.
+// OutOfService adds the taint node.kubernetes.io/out-of-service to a node, as the user, or removes it.
 func (t *Target) OutOfService(ctx context.Context, node string, out bool) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *Target) OutOfService(ctx context.Context, node string, out bool) error 
 	return nil
 }
 
-// taint conflicts with another's change of the node: the list of taints is replaced as a whole, and the node lifecycle
+// taint fails with a conflict if the node has changed: the patch replaces the whole list of taints, and the node lifecycle
 // controller changes it too.
 func taint(ctx context.Context, client kubernetes.Interface, node string, out bool) error {
 	n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// The taint comes and goes, and others stay as they are.
+// The taint is added and removed, and other taints stay unchanged.
 func TestOutOfServiceLeavesOtherTaints(t *testing.T) {
 	unreachable := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{unreachable}}})

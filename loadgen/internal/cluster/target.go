@@ -30,54 +30,54 @@ import (
 
 // Target is the cluster under load.
 type Target struct {
-	// Cluster describes it in the record of the run.
+	// Cluster describes the target in the record of the run.
 	Cluster result.Cluster
-	// KubernetesVersion is the API server's own; EtcdVersion is known of
-	// bundled planes only.
+	// KubernetesVersion is the API server's own. EtcdVersion is only known for
+	// bundled planes.
 	KubernetesVersion, EtcdVersion string
-	// Versions are those of a bundled plane's components at the start, by name.
+	// Versions are the versions of a bundled plane's components at the start, by name.
 	Versions map[string]string
 	// Load is the identity of all load: never system:masters, which priority
 	// and fairness exempts. On a user's cluster it is set by Setup.
 	Load *rest.Config
 	// Admin creates and removes what the run owns.
 	Admin *rest.Config
-	// Requests counts what clients of client-go send for the run.
+	// Requests counts the requests of client-go clients for the run.
 	Requests *apiclient.Counter
 	// Processes of a bundled plane, as it started.
 	Processes []generator.Process
-	// Scrape are the metrics on offer.
+	// Scrape are the available metrics endpoints.
 	Scrape []control.ScrapeTarget
-	// Namespace of the run's objects, and the labels of all of them.
+	// Namespace is the namespace of the run's objects, Labels are the labels of all of them.
 	Namespace string
 	Labels    map[string]string
-	// Notes are lines on what is different here, for the question before the start and
-	// the report.
+	// Notes are lines on what is special about this target, for the question before the start
+	// and the report.
 	Notes []string
 	// Waiting, if not nil, is called with what Setup waits for; done ends the wait.
 	Waiting func(what string) (done func())
-	// NodesAlone says that the simulated nodes are all that is made here.
+	// NodesAlone says that the run makes only simulated nodes here.
 	NodesAlone bool
 
 	credentials credentials   // of the simulated nodes
 	accounts    *nodeAccounts // of the simulated nodes, once made; nil: they have none
 
-	own      bool // a control plane of Stormglass'
+	own      bool // a Stormglass control plane
 	runID    string
 	signer   node.Authority // of a bundled plane
 	identity *identity      // of load, on a user's cluster, once made
-	needs    []need         // what the identity of load has to be allowed
-	// namespaces are the run's, and those that loads spread their objects over.
+	needs    []need         // permissions for the load's identity
+	// namespaces are the run's namespaces, including those over which loads spread their objects.
 	namespaces []string
 	tenants    bool // some load has tenants
 	widgets    bool // some load uses the custom resource
 	devices    bool // the simulated nodes have some
 	batches    bool // objects are made from templates
-	// manifests are what the setup and actions create.
+	// manifests are the objects that the setup and actions create.
 	manifests []scenario.Manifest
 	// converts is the part of a definition that leads to a bundled plane's conversion-webhook; nil without one.
 	converts map[string]any
-	// scrapeNotes are those of Notes that are about how metrics are scraped.
+	// scrapeNotes are the entries of Notes on how metrics are scraped.
 	scrapeNotes []string
 	scenario    *scenario.Scenario
 	deadline    *deadline // of a user's cluster
@@ -143,7 +143,7 @@ func FromPlane(c control.Cluster, runID string, s *scenario.Scenario) (*Target, 
 
 // FromKubeconfig makes a target of a user's cluster and changes nothing there: it checks
 // that the cluster answers and permits what the scenario needs. Each error is one line with
-// a hint. tell is told of long waits.
+// a hint. FromKubeconfig calls tell on long waits.
 func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario.Scenario, tell func(string)) (*Target, error) {
 	t := newTarget(runID, s)
 	client, user, err := t.reachFrom(ctx, k, tell)
@@ -171,7 +171,7 @@ func FromKubeconfig(ctx context.Context, k Kubeconfig, runID string, s *scenario
 	return t, nil
 }
 
-// allNeeds are the permissions of a run: of the user and of the identity of load, which a user may give only what they hold.
+// allNeeds returns the needs of the user and of the load's identity: a user can give only rights that they hold.
 func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	if t.needs, err = loadNeeds(look, t.Namespace); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (t *Target) allNeeds(look *lookup) (all []need, err error) {
 	return slices.Concat(adminNeeds(t.Namespace, t.scenario), batches, t.needs), err
 }
 
-// describe makes the notes on what is different in a user's cluster.
+// describe adds the notes on what is special about a user's cluster.
 func (t *Target) describe(ctx context.Context, k Kubeconfig, client kubernetes.Interface) {
 	s := t.scenario
 	t.offer(apiServerScrape(t.Admin))
@@ -203,16 +203,16 @@ func (t *Target) offer(s control.ScrapeTarget) {
 	t.Cluster.Targets = append(t.Cluster.Targets, s.Instance)
 }
 
-// ScrapedElsewhere says that the metrics of these instances are read from a
-// Prometheus that scrapes them: nothing is scraped here.
+// ScrapedElsewhere says that a Prometheus scrapes these instances and that their metrics
+// are read from it: nothing is scraped here.
 func (t *Target) ScrapedElsewhere(prometheus string, instances []string) {
 	t.Scrape = nil
 	t.Cluster.Prometheus, t.Cluster.Targets = prometheus, instances
 	t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return slices.Contains(t.scrapeNotes, n) })
 }
 
-// Jobs are the kinds of component whose metrics are on offer, sorted. A gate
-// on the metrics of another cannot be judged here.
+// Jobs returns the kinds of component whose metrics are available, sorted. A gate
+// on the metrics of another component cannot be judged here.
 func (t *Target) Jobs() []string {
 	var jobs []string
 	for _, s := range t.Scrape {
@@ -222,10 +222,10 @@ func (t *Target) Jobs() []string {
 	return slices.Compact(jobs)
 }
 
-// Identities authenticate the simulated nodes: by certificates of a bundled plane's node
-// CA, or of the CSR API of a user's cluster, or by tokens of ServiceAccounts; restricted
-// says that RBAC and not the Node authorizer permits what they do. Nodes of shared
-// fidelity use the identity of load. Call it after Setup.
+// Identities returns how the simulated nodes authenticate: by certificates of a bundled
+// plane's node CA or of the CSR API of a user's cluster, or by tokens of ServiceAccounts.
+// restricted says that RBAC and not the Node authorizer permits their requests. Nodes of
+// shared fidelity use the identity of load. Call it after Setup.
 func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricted bool) {
 	switch {
 	case spec.Fidelity == node.Shared:
@@ -236,7 +236,7 @@ func (t *Target) Identities(spec scenario.Nodes) (ids node.Identities, restricte
 	return t.authority(), false
 }
 
-// aroundPhases is how long the nodes of a run live before and after its phases, at most.
+// aroundPhases is the maximum time for which the nodes of a run live before and after its phases.
 const aroundPhases = 2 * time.Hour
 
 // authority signs the nodes' certificates, which are valid for the run.
@@ -251,8 +251,8 @@ func (t *Target) authority() node.Authority {
 	return node.NewCSRSigner(t.Admin, t.Labels, life)
 }
 
-// KubeletAPI returns where simulated nodes serve a kubelet's API: at the scenario's address, or on the loopback
-// device for a bundled plane. Nil: they serve none. Call it after Setup.
+// KubeletAPI returns where simulated nodes serve a kubelet's API: at the scenario's address, or on the loopback device for a
+// bundled plane. It returns nil if they serve none. Call it after Setup.
 func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	var at netip.AddrPort
 	if address := t.scenario.Nodes.KubeletAddress; address != "" {
@@ -275,8 +275,8 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 	return &node.API{At: at, Client: t.Admin, ClientCA: []byte(found.Data[key]), Sign: t.authority().Serve}, nil
 }
 
-// Setup tries by a dry run what actions will create, and makes the class of devices, the run's
-// namespaces, the permissions of tenants, on a user's cluster the identity of load, and the scenario's setup. When it fails, Cleanup removes what it made.
+// Setup checks by dry run what actions will create. It makes the class of devices, the run's namespaces, the permissions of
+// tenants, the identity of load on a user's cluster, and the scenario's setup. If it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
@@ -327,8 +327,8 @@ func (t *Target) setup(ctx context.Context, client kubernetes.Interface) error {
 	return t.makeObjects(ctx)
 }
 
-// giveRights makes the identity of load, which a bundled plane has, and gives it and
-// tenants what they need.
+// giveRights makes the identity of load, unless the plane is bundled and has one, and gives
+// it and tenants the rights that they need.
 func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) error {
 	if t.Cluster.Bundled {
 		return t.setupTenants(ctx, client)
@@ -339,8 +339,8 @@ func (t *Target) giveRights(ctx context.Context, client kubernetes.Interface) er
 	return awaitRights(ctx, t.waiting, loadAccount, t.Load, t.needs)
 }
 
-// setupTenants gives tenants their rights on a bundled plane, where load has
-// its own by its certificate.
+// setupTenants gives tenants their rights on a bundled plane, where load has its own
+// rights through its certificate.
 func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) error {
 	if !t.tenants {
 		return nil
@@ -358,8 +358,8 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 }
 
 // Cleanup ends what Setup started, removes everything that carries the run's
-// label, as the function Cleanup does, and waits until it is gone. notice is told
-// what keeps it waiting.
+// label, as the function Cleanup does, and waits until it is gone. It calls notice
+// with what keeps it waiting.
 func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	c, err := newCleaner(t.Admin, t.runID)
 	if err == nil {
@@ -395,13 +395,13 @@ func (t *Target) cleanup(ctx context.Context, c *cleaner) error {
 }
 
 const (
-	// firstNotice is the length of a wait after which it is logged.
+	// firstNotice is how long a wait lasts before it is logged.
 	firstNotice = 3 * time.Second
 	// noticeInterval is the time between later logs of the same wait.
 	noticeInterval = 10 * time.Second
 )
 
-// Waiting announces a wait if it is long, until done is called.
+// Waiting reports a long wait repeatedly until done is called.
 func Waiting(tell func(line string), what string) (done func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup

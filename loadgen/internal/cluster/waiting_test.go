@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A wait that takes its time is told of, a short one is not.
+// A long wait is reported, a short one is not.
 func TestLongWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

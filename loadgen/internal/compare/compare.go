@@ -1,5 +1,5 @@
-// Package compare runs the variants of a scenario, one after another, and compares
-// what was judged of each.
+// Package compare runs the variants of a scenario, one after another, and compares their
+// results.
 package compare
 
 import (
@@ -28,10 +28,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Compare judges the variants in dir again and sets them side by side. It reads
-// nothing but the directory, and writes comparison.json, comparison.html and
-// what Judge writes. An error means that nothing was compared, and then no older
-// comparison.html stays.
+// Compare judges the variants in dir again and compares them. It reads only the
+// directory, and writes comparison.json, comparison.html and the files that Judge writes.
+// On an error nothing was compared, and an older comparison.html is removed.
 func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	defer func() {
 		if err == nil {
@@ -56,7 +55,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 		v := &c.Variants[i]
 		of := filepath.Join(dir, v.Name)
 		if ours, err := result.IsRunDir(of); err != nil || !ours {
-			if v.NotRun == "" { // it ran, and cannot be judged again
+			if v.NotRun == "" { // it ran, but cannot be judged again
 				v.NotRun = v.Name + " is no directory of a run any more"
 			}
 			if v.Verdict = result.NoData; worse(exitcode.Pass, v.ExitCode) == exitcode.Pass {
@@ -80,7 +79,7 @@ func Compare(ctx context.Context, dir string) (c result.Comparison, err error) {
 	return c, writeComparison(dir, c)
 }
 
-// unlistedRuns are the runs in dir that a comparison does not know of.
+// unlistedRuns returns the runs in dir that the comparison does not list.
 func unlistedRuns(dir string, c result.Comparison) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -107,7 +106,7 @@ func newComparison(s *scenario.Scenario, now time.Time) result.Comparison {
 	return c
 }
 
-// settings are a variant's fields, as path=value, by path.
+// settings returns a variant's fields as path=value, sorted by path.
 func settings(v scenario.Variant) []string {
 	var all []string
 	for _, path := range slices.Sorted(maps.Keys(v.Set)) {
@@ -152,7 +151,7 @@ func fill(c *result.Comparison, results map[string]result.Result) {
 	}
 }
 
-// ratios holds each value of a row against the first.
+// ratios sets the ratio of each value of a row to the first.
 func ratios(values []result.Value) {
 	first := values[0]
 	if first.Value == nil || *first.Value == 0 || first.AtLeast {
@@ -165,8 +164,8 @@ func ratios(values []result.Value) {
 	}
 }
 
-// worse is the worse of two exit codes: a broken environment before a misuse, a
-// failure, and what could not be judged.
+// worse returns the worse of two exit codes. The order is: environment, usage, failure,
+// no data.
 func worse(a, b int) int {
 	order := []int{exitcode.Pass, exitcode.NoData, exitcode.Fail, exitcode.Usage, exitcode.Environment}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -185,11 +184,10 @@ func writeComparison(dir string, c result.Comparison) error {
 	return nil
 }
 
-// RunVariants runs all variants of a scenario, one after another, each on a plane
-// of its own and in a directory of its name, and sets them side by side. A
-// variant that cannot be run does not keep the others from running; an interrupt
-// does, and those that have run are compared. An error means that there is
-// nothing to compare, and then nothing is left.
+// Run runs all variants of a scenario, one after another, and compares them. Each variant
+// has a separate plane and a directory with its name. If a variant cannot run, the others
+// still do. After an interrupt no further variant runs, and the finished ones are
+// compared. On an error before any variant ran, the directory is removed.
 func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
 	if len(variants) == 0 {
@@ -205,7 +203,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			return c, "", err
 		}
 	}
-	if o.Kubeconfig.Files == "" && o.Plane == "" && o.ControlPlane == "" { // said once, not by each
+	if o.Kubeconfig.Files == "" && o.Plane == "" && o.ControlPlane == "" { // report a missing binary once, not for each variant
 		if o.ControlPlane, err = run.FindControlPlane(); err != nil {
 			return c, "", err
 		}
@@ -236,7 +234,7 @@ func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, e
 			results[v.Variant] = res
 		}
 		fill(&c, results)
-		if err := writeComparison(dir, c); err != nil { // for the report of one that is killed later on
+		if err := writeComparison(dir, c); err != nil { // for a report after the process is killed
 			return c, dir, err
 		}
 	}
@@ -257,7 +255,7 @@ func runVariant(ctx context.Context, o run.Options, v *scenario.Scenario, out st
 	return runJudged(ctx, o)
 }
 
-// RunWhole makes a run and judges it. One whose environment failed is an error.
+// RunWhole makes a run and judges it. It returns an error if the environment failed.
 func RunWhole(ctx context.Context, o run.Options) (result.Result, error) {
 	res, err := runJudged(ctx, o)
 	if err == nil && res.ExitCode == exitcode.Environment {
@@ -271,23 +269,25 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 	if dir == "" {
 		return result.Result{}, err
 	}
-	// Judged all the same where it was interrupted.
+	// Judge an interrupted run too.
 	res, judgeErr := judge.Judge(context.WithoutCancel(ctx), dir)
 	return res, errors.Join(err, judgeErr)
 }
 
-// GoOn says how to go on with the comparison or search in a directory, with further flags.
+// GoOn says how to resume the comparison or search in dir with additional flags.
 func GoOn(dir, flags string) string {
 	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out goes on with it", flags, shell.Quote(dir))
 }
 
-// EndedEarly is a note of the error that ended several runs, in a line: the last words of a component are in its log.
+// EndedEarly returns a one-line note on the error that ended several runs. It leaves out
+// the last lines of a component's log.
 func EndedEarly(err error) string {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	return "it ended early: " + strings.TrimSuffix(first, ":")
 }
 
-// WithNext is an error that ended several runs before there was anything to compare, in a line that says how to go on. It keeps its exit code.
+// WithNext wraps an error that ended several runs before there was anything to compare in
+// one line that says how to resume. It keeps the exit code.
 func WithNext(err error, goOn string) error {
 	return endedFirst{EndedEarly(err) + "; " + goOn, err}
 }
@@ -300,16 +300,17 @@ type endedFirst struct {
 func (e endedFirst) Error() string { return e.text }
 func (e endedFirst) Unwrap() error { return e.cause }
 
-// EndedEarlyError ends several runs by an interrupt, or by what makes the next one's figures tell nothing.
+// EndedEarlyError ends several runs because of an interrupt, or because the figures of
+// the next run would be unusable.
 type EndedEarlyError string
 
 func (e EndedEarlyError) Error() string { return string(e) }
 
-// Unjudged: there is nothing to compare with.
+// Unjudged reports true: there is nothing to compare with.
 func (e EndedEarlyError) Unjudged() bool { return true }
 
-// CheckVariant refuses a variant that is another control plane where the run is
-// aimed at a user's cluster: it would be compared by what it is not.
+// CheckVariant refuses a variant that sets the control plane if the run uses a user's
+// cluster: the setting would have no effect.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconfig) error {
 	i := slices.IndexFunc(s.Variants, func(v scenario.Variant) bool { return v.Name == name })
 	if i < 0 || kubeconfig.Files == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A comparison whose variants cannot be judged any more does not keep their verdicts.
+// A comparison does not keep the verdicts of variants that cannot be judged any more.
 func TestDamagedComparisonDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A value that is only a lower bound is not divided by.
+// A value that is only a lower bound is not used as a divisor.
 func TestLowerBoundHasNoRatio(t *testing.T) {
 	ten, five := 10.0, 5.0
 	figure := func(v *float64, least bool) result.Result {
@@ -22,7 +22,7 @@ func TestLowerBoundHasNoRatio(t *testing.T) {
 	}
 }
 
-// With several variants each is held against the first.
+// Each of several variants is compared with the first.
 func TestEachVariantIsComparedWithTheFirst(t *testing.T) {
 	v := func(x float64) result.Value { return result.Value{Value: &x} }
 	least := v(9)

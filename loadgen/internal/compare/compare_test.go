@@ -25,7 +25,7 @@ gates: [{name: length, objective: phase-duration, max: 1m}]
 compare: [{name: length, objective: phase-duration}]
 `
 
-// recordedVariant is the directory of a variant that ran for so many seconds.
+// recordedVariant writes the directory of a variant that ran for the given seconds.
 func recordedVariant(t *testing.T, dir string, s *scenario.Scenario, seconds float64) {
 	t.Helper()
 	text, err := s.Resolved()
@@ -44,8 +44,8 @@ func recordedVariant(t *testing.T, dir string, s *scenario.Scenario, seconds flo
 	}
 }
 
-// A comparison is told from its directory, also one that was killed before its
-// last variant.
+// A comparison can be reported from its directory, even if it was killed before its last
+// variant.
 func TestComparisonIsReportedFromItsDirectory(t *testing.T) {
 	s := parseVariants(t, twoVariants)
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestWorstExitCodeIsReturned(t *testing.T) {
 	}
 }
 
-// What cannot be compared is refused before anything is made.
+// Invalid variants are refused before any file is written.
 func TestInvalidVariantsAreRefusedBeforeStart(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, c := range map[string]struct {
@@ -107,7 +107,7 @@ func TestInvalidVariantsAreRefusedBeforeStart(t *testing.T) {
 			t.Errorf("%s: %q, exit code %d: %v", name, dir, exitcode.Of(err), err)
 		}
 	}
-	// Interrupted before the first, nothing is left either.
+	// An interrupt before the first variant leaves no files either.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, dir, err := Run(ctx, run.Options{Scenario: parseVariants(t, twoVariants), ControlPlane: "controlplane", Progress: quietly{}})
@@ -119,7 +119,7 @@ func TestInvalidVariantsAreRefusedBeforeStart(t *testing.T) {
 	}
 }
 
-// quietly ignores the progress of a run.
+// quietly discards the progress of a run.
 type quietly struct{}
 
 func (quietly) Step(string)       {}
@@ -134,7 +134,8 @@ func parseVariants(t *testing.T, body string) *scenario.Scenario {
 	return s
 }
 
-// The last words of a component, which an error has in lines of its own, are no part of a note.
+// The last log lines of a component, which an error has on separate lines, are not part
+// of a note.
 func TestEndedEarlyIsOneLine(t *testing.T) {
 	err := errors.New("pair 1, B: etcd-0 died; from its log, a/etcd-0.log:\n{\"level\":\"info\"}\n{\"level\":\"fatal\"}")
 	if got, want := EndedEarly(err), "it ended early: pair 1, B: etcd-0 died; from its log, a/etcd-0.log"; got != want {

@@ -14,9 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ScenarioDigest is the SHA-256 of a scenario with its settings in it, and what it replays.
+// ScenarioDigest returns the SHA-256 of a scenario with its settings and the files that it replays.
 func ScenarioDigest(s scenario.Scenario) (string, error) {
-	s.Bundle() // by which that has names of its content
+	s.Bundle() // names replayed files by their content
 	text, err := s.Resolved()
 	if err != nil {
 		return "", exitcode.UsageError(err)
@@ -24,15 +24,15 @@ func ScenarioDigest(s scenario.Scenario) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
 }
 
-// Binary is the controlplane binary that runs start.
+// Binary is the controlplane binary of the runs.
 type Binary struct {
-	Digest string // its SHA-256 when it was read; empty where there is none, as a run says
+	Digest string // its SHA-256 when it was read; empty if it is missing, which the run then reports
 
 	path string
 	was  os.FileInfo
 }
 
-// ReadBinary reads the binary at path, or the one that is found without.
+// ReadBinary reads the binary at path. If path is empty, it searches for the binary.
 func ReadBinary(path string) (b Binary, err error) {
 	if path == "" {
 		if path, err = run.FindControlPlane(); err != nil {
@@ -55,11 +55,12 @@ func ReadBinary(path string) (b Binary, err error) {
 	return b, nil
 }
 
-// Same is an error if another binary has taken its place. One of the same size and time is not read again: that would take of what is measured.
+// Same returns an error if the binary was replaced. It does not read a binary with the same size and time
+// again, because that would disturb the measurement.
 func (b *Binary) Same() error {
 	now, err := os.Stat(b.path)
 	if err != nil || now.Size() == b.was.Size() && now.ModTime().Equal(b.was.ModTime()) {
-		return nil // a run says that it is not there
+		return nil // the run reports a missing binary
 	}
 	again, err := ReadBinary(b.path)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 )
 
 // costLimit bounds one evaluation, in CEL's units. The API server's own limit for a rule of a ValidatingAdmissionPolicy
-// is ten times that and stands for 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
+// is ten times as high and corresponds to 100 ms (PerCallLimit of k8s.io/apiserver/pkg/apis/cel).
 const costLimit = 100_000
 
-// objectName is the variable of a whole object.
+// objectName is the name of the variable that holds the whole object.
 const objectName = "object"
 
 // language is CEL with the functions that Kubernetes 1.37 adds to it.
@@ -26,12 +26,12 @@ func language() *cel.Env {
 	return environment.MustBaseEnvSet(version.MajorMinor(1, 37)).NewExpressionsEnv()
 }
 
-// CEL is the test of an expression over the variable object, of a resource. schema may be nil.
+// CEL returns the test of an expression over the variable object, for objects of a resource. schema may be nil.
 func CEL(resource, text string, schema Schema) (Test, error) {
 	return objectTest(resource, text, objectName, schema)
 }
 
-// objectTest is the test of an expression in which an object has a name.
+// objectTest returns the test of an expression in which the object has the given name.
 func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -54,7 +54,7 @@ func objectTest(resource, text, name string, schema Schema) (Test, error) {
 	return Test{Text: celForm + text, holds: func(o Object) (bool, error) { return holds(map[string]any{name: o}) }}, err
 }
 
-// fieldTest is the test of an expression in which an object's fields are names: status.phase == "Running".
+// fieldTest returns the test of an expression that uses an object's fields as names: status.phase == "Running".
 func fieldTest(resource, text string, schema Schema) (Test, error) {
 	env := language()
 	refs, err := references(env, text)
@@ -82,7 +82,7 @@ func fieldTest(resource, text string, schema Schema) (Test, error) {
 	return Test{Text: text, holds: func(o Object) (bool, error) { return holds(fields(o)) }}, err
 }
 
-// fields are an object's as variables. One that is missing is empty, so that has() may look into it.
+// fields presents an object's fields as variables. A missing field is empty, so that has() may look into it.
 type fields Object
 
 func (f fields) ResolveName(name string) (any, bool) {
@@ -97,7 +97,7 @@ func (f fields) ResolveName(name string) (any, bool) {
 
 func (f fields) Parent() cel.Activation { return nil }
 
-// program compiles an expression that is true or false. hint is for names that it does not know.
+// program compiles a boolean expression. hint goes into the error for unknown names.
 func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(activation any) (bool, error), error) {
 	env, err := env.Extend(variables...)
 	if err != nil {
@@ -127,7 +127,7 @@ func program(env *cel.Env, text, hint string, variables ...cel.EnvOption) (func(
 	}, nil
 }
 
-// refused is the error of the first of some issues with an expression.
+// refused returns an error for the first of the issues with an expression.
 func refused(text, hint string, issues *cel.Issues) error {
 	if issues.Err() == nil {
 		return nil
@@ -145,8 +145,8 @@ func refused(text, hint string, issues *cel.Issues) error {
 	return fail(hint, "%s is no CEL: %s", text, msg)
 }
 
-// references are the paths of fields that an expression reads of names it does not define itself, once each:
-// [p status phase] of p.status.phase.
+// references returns the paths of fields that an expression reads, without names that it defines itself, once each: [p
+// status phase] for p.status.phase.
 func references(env *cel.Env, text string) ([][]string, error) {
 	parsed, issues := env.Parse(text)
 	if err := refused(text, "", issues); err != nil {
@@ -163,7 +163,7 @@ type reader struct {
 	paths [][]string
 }
 
-// use notes a path, unless its first name is one of CEL's own, as a type.
+// use notes a path, unless its first name is one of CEL's own names, such as a type.
 func (r *reader) use(path []string) {
 	known := func(p []string) bool { return slices.Equal(p, path) }
 	if _, issues := r.env.Compile(path[0]); issues.Err() != nil && !slices.ContainsFunc(r.paths, known) {
@@ -223,7 +223,8 @@ func (r *reader) isNamespace(call ast.CallExpr) bool {
 	return base == nil && r.env.HasFunction(strings.Join(path, ".")+"."+call.FunctionName())
 }
 
-// chain is the path a.b.c of fields, or what they are fields of, if that is no name.
+// chain returns the path a.b.c of a field selection. If the innermost operand is not a name, chain returns that operand
+// instead.
 func chain(e ast.Expr) (base ast.Expr, path []string) {
 	for e.Kind() == ast.SelectKind {
 		path = append(path, e.AsSelect().FieldName())

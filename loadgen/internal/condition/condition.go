@@ -1,8 +1,8 @@
-// Package condition compiles and evaluates what a scenario says of Kubernetes objects: a Test holds or does not hold
-// of one object, and a Condition of the numbers of objects for which Tests hold. A Counter keeps these numbers from
-// one change of an object to the next, so that a change costs the same however many objects there are.
+// Package condition compiles and evaluates a scenario's statements about Kubernetes objects. A Test holds or does not
+// hold of one object. A Condition holds or does not hold of the numbers of objects for which Tests hold. A Counter
+// updates these numbers with each change of an object, at a cost that does not depend on the number of objects.
 //
-// It has no clock and no I/O, and does not know which resources there are: a Schema tells it.
+// It has no clock and no I/O. It learns the existing resources from a Schema.
 package condition
 
 import (
@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Error is what is wrong with the text of a condition.
+// Error describes what is wrong with the text of a condition.
 type Error struct {
 	Msg, Hint string
 }
@@ -30,7 +30,7 @@ func fail(hint, format string, args ...any) *Error {
 	return &Error{Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// AsError returns the Error in err, or one with the text of err.
+// AsError returns the Error in err, or a new Error with the text of err.
 func AsError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -46,14 +46,14 @@ type Schema interface {
 	Field(resource string, path []string) error
 }
 
-// Set names the objects that a watch brings.
+// Set names the objects that a watch delivers.
 type Set struct {
 	Resource string
-	// Namespace of the objects; empty: those of the run.
+	// Namespace of the objects. Empty means the run's namespace.
 	Namespace string
 }
 
-// Count is the number of objects of a set that are selected and for which a test holds.
+// Count counts the objects of a set that are selected and for which a test holds.
 type Count struct {
 	Set
 	Name     string          // of the only object; empty: any
@@ -65,14 +65,14 @@ type Count struct {
 
 // Tally is the state of a Count.
 type Tally struct {
-	Selected int // objects that are there
-	Holds    int // of these, the test holds for
-	Failed   int // of these, the test could not be evaluated for; it does not hold
-	// Err is one of the errors of Failed, of an object that may have gone since.
+	Selected int // existing objects
+	Holds    int // of these, objects for which the test holds
+	Failed   int // of these, objects for which the test could not be evaluated; it does not hold
+	// Err is one of the errors of Failed. Its object may be gone already.
 	Err error
 }
 
-// Condition holds or does not hold of the states of its Counts.
+// Condition holds or does not hold of the Tallies of its Counts.
 type Condition struct {
 	Text   string
 	Counts []Count
@@ -80,10 +80,10 @@ type Condition struct {
 	holds func([]Tally) (bool, error)
 }
 
-// Holds evaluates the condition; tallies are those of its Counts in their order.
+// Holds evaluates the condition. It takes one Tally per Count, in the order of Counts.
 func (c *Condition) Holds(tallies []Tally) (bool, error) { return c.holds(tallies) }
 
-// Describe says how far the condition has come: "913 of 1000 pods", and why a test could not be evaluated.
+// Describe reports the condition's progress, such as "913 of 1000 pods", and why a test could not be evaluated.
 func (c *Condition) Describe(tallies []Tally) string {
 	var parts []string
 	for i, t := range tallies {
@@ -98,10 +98,10 @@ func (c *Condition) Describe(tallies []Tally) string {
 	return strings.Join(parts, "; ")
 }
 
-// All is the number of objects that stands for all of them, which are one at least.
+// All stands for all objects. At least one must exist.
 const All = -1
 
-// OfObjects is the condition that a test holds for so many of a Count's objects, or more; or for All.
+// OfObjects returns the condition that a test holds for at least enough of a Count's objects, or for All of them.
 func OfObjects(text string, c Count, enough int) *Condition {
 	c.noun = c.Resource
 	if c.Name != "" {

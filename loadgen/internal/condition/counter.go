@@ -4,17 +4,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Object is one as the API server writes it in JSON, with whole numbers as int64.
+// Object is an object as decoded from the API server's JSON, with whole numbers as int64.
 type Object = map[string]any
 
-// Counter keeps the Tally of each of some Counts over one set of objects. The zero value counts nothing.
+// Counter keeps one Tally per Count over one set of objects. The zero value counts nothing.
 type Counter struct {
 	counts  []Count
 	tallies []Tally
 	objects map[string][]verdict
 }
 
-// verdict is what a Count makes of an object.
+// verdict is the result of a Count for one object.
 type verdict uint8
 
 const (
@@ -29,7 +29,7 @@ func NewCounter(counts []Count) *Counter {
 	return &Counter{counts: counts, tallies: make([]Tally, len(counts)), objects: map[string][]verdict{}}
 }
 
-// Put takes in an object as it is now. key is the same for each of its states.
+// Put counts the current state of an object. key identifies the object and is the same for each of its states.
 func (c *Counter) Put(key string, o Object) {
 	if len(c.counts) == 0 {
 		return
@@ -58,7 +58,7 @@ func (c *Counter) Delete(key string) {
 	delete(c.objects, key)
 }
 
-// Tally is the state of a Count, by its number.
+// Tally returns the Tally of the Count with index i.
 func (c *Counter) Tally(i int) Tally { return c.tallies[i] }
 
 func (t *Tally) add(v verdict, by int) {
@@ -88,7 +88,8 @@ func (c *Count) judge(o Object) (verdict, error) {
 	return selected, nil
 }
 
-// Selects reports whether an object has a name and is selected by its labels. An empty name and a nil selector are any.
+// Selects reports whether an object matches a name and a label selector. An empty name and a nil selector match any
+// object.
 func Selects(name string, selector labels.Selector, o Object) bool {
 	meta, _ := o["metadata"].(map[string]any)
 	if name != "" && meta["name"] != name {

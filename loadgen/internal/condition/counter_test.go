@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestCountsEqualBruteForce changes objects at random and compares the counts kept from change to change with those of
-// all objects counted anew.
+// TestCountsEqualBruteForce changes objects at random and compares the incremental counts with a full recount.
 func TestCountsEqualBruteForce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -52,7 +51,7 @@ func TestCountsEqualBruteForce(t *testing.T) {
 	}
 }
 
-// BenchmarkPut is the cost of one event over 10,000 objects.
+// BenchmarkPut measures the cost of one event over 10,000 objects.
 func BenchmarkPut(b *testing.B) {
 	c, err := Parse(`count(pods where status.phase == "Running") >= 950`, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ const setsHint = `write count(pods where status.phase == "Running") >= 950, or a
 //	pods.filter(p, p.status.phase == "Running").size() >= 950 && nodes.all(n, !has(n.spec.unschedulable))
 //
 // and the shorter forms count(RESOURCE where EXPR) and all(RESOURCE where EXPR), in which EXPR names the fields of an
-// object. Of a list only size, filter with size, all, exists and exists_one may be asked, whose values follow from
-// Tallies. A test without an answer, as where a field is missing, does not hold. schema may be nil.
+// object. A list supports only size, filter with size, all, exists and exists_one, whose values follow from Tallies. A
+// test that cannot be evaluated, such as for a missing field, does not hold. schema may be nil.
 func Parse(text string, schema Schema) (*Condition, error) {
 	x := &expression{schema: schema}
 	rest, err := x.replaceWhere(text)
@@ -62,18 +62,18 @@ func Parse(text string, schema Schema) (*Condition, error) {
 	}}, nil
 }
 
-// expression collects the sets of an expression, each of which a variable stands for.
+// expression collects the sets of an expression. A variable stands for each of them.
 type expression struct {
 	schema Schema
 	counts []Count
 	values []value
 }
 
-// value is what a variable has by the Tally of its Count.
+// value computes a variable from the Tally of its Count.
 type value struct {
 	kind *cel.Type
 	of   func(Tally) any
-	text string // as it was written
+	text string // the source text
 }
 
 func variable(i int) string { return fmt.Sprintf("set_%d", i) }
@@ -86,7 +86,7 @@ func (x *expression) add(c Count, text string, kind *cel.Type, of func(Tally) an
 	return variable(len(x.values) - 1)
 }
 
-// restored writes an error with what the variables stand for.
+// restored replaces the variables in an error's text by what they stand for.
 func (x *expression) restored(err error) error {
 	e := AsError(err)
 	for i, v := range slices.Backward(x.values) {
@@ -95,10 +95,10 @@ func (x *expression) restored(err error) error {
 	return e
 }
 
-// whereForm begins one of the shorter forms.
+// whereForm matches the beginning of a shorter form.
 var whereForm = regexp.MustCompile(`\b(count|all)\(\s*([a-z0-9][-a-z0-9.]*)\s*(\swhere\s|\))`)
 
-// replaceWhere puts variables in the place of the shorter forms.
+// replaceWhere replaces the shorter forms by variables.
 func (x *expression) replaceWhere(text string) (string, error) {
 	var b strings.Builder
 	for from := 0; ; {
@@ -136,7 +136,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 		}
 		kind, of := cel.IntType, size
 		if form == "all" {
-			// Nothing to wait for yet is not all of it.
+			// An empty set does not satisfy all: there is nothing to wait for yet.
 			kind, of = cel.BoolType, func(t Tally) any { return t.Selected > 0 && t.Holds == t.Selected }
 		}
 		b.WriteString(text[from:m[0]] + x.add(c, text[m[0]:end], kind, of))
@@ -144,7 +144,7 @@ func (x *expression) replaceWhere(text string) (string, error) {
 	}
 }
 
-// quoted reports whether a text ends within a string.
+// quoted reports whether a text ends within a string literal.
 func quoted(text string) bool {
 	var quote rune
 	escaped := false
@@ -163,7 +163,7 @@ func quoted(text string) bool {
 	return quote != 0
 }
 
-// closing is the place of the parenthesis that closes one before the text, or -1.
+// closing returns the position of the parenthesis that closes one opened before the text, or -1.
 func closing(text string) int {
 	depth := 0
 	for i, r := range text {
@@ -179,7 +179,7 @@ func closing(text string) int {
 	return -1
 }
 
-// replaceSets puts variables in the place of what is asked of sets, in an expression without its macros expanded.
+// replaceSets replaces each use of a set by a variable, in an expression with unexpanded macros.
 func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	if e.Kind() == ast.IdentKind || e.Kind() == ast.SelectKind {
 		base, path := chain(e)
@@ -207,7 +207,7 @@ func (x *expression) replaceSets(e ast.Expr, info *ast.SourceInfo) error {
 	return err
 }
 
-// alone refuses a resource of which nothing is asked, and a name that is none.
+// alone refuses a resource without a question about it, and an unknown name.
 func (x *expression) alone(path []string) error {
 	name := strings.Join(path, ".")
 	for i := range x.values {
@@ -226,7 +226,7 @@ func (x *expression) alone(path []string) error {
 	return fail(setsHint+"; there are all, exists and exists_one too", "the objects of %s are not counted", name)
 }
 
-// asked makes a variable of what a call asks of a set; "" if it asks nothing of one.
+// asked makes a variable of a call's question about a set. It returns "" if the call is not about a set.
 func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string, err error) {
 	of, args := call.Target(), call.Args()
 	if call.FunctionName() == "size" && !call.IsMemberFunction() && len(args) == 1 {
@@ -254,7 +254,8 @@ func (x *expression) asked(call ast.CallExpr, info *ast.SourceInfo) (name string
 	return "", nil
 }
 
-// count makes a variable of a set and a macro's two arguments, or none for every object; "" if it is no set.
+// count makes a variable of a set and a macro's two arguments. Without args the variable covers every object. count
+// returns "" if set is not a set.
 func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, form string, kind *cel.Type, of func(Tally) any) (string, error) {
 	base, path := chain(set)
 	if base != nil || strings.HasPrefix(path[0], "set_") {
@@ -285,7 +286,7 @@ func (x *expression) count(set ast.Expr, args []ast.Expr, info *ast.SourceInfo, 
 	return x.add(c, c.Resource+fmt.Sprintf(form, name, text), kind, of), nil
 }
 
-// parts are the expressions that one consists of.
+// parts returns the subexpressions of an expression.
 func parts(e ast.Expr) (all []ast.Expr) {
 	switch e.Kind() {
 	case ast.CallKind:

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pod is one as the API server writes it.
+// pod returns a pod as the API server writes it.
 func pod(phase string, labels ...string) Object {
 	all := map[string]any{}
 	for _, l := range labels {
@@ -23,7 +23,7 @@ func pod(phase string, labels ...string) Object {
 	return o
 }
 
-// tally makes the state of a condition's counts over some objects of every set.
+// tally returns the state of a condition's counts, with the given objects in every set.
 func tally(c *Condition, objects ...Object) []Tally {
 	counter := NewCounter(c.Counts)
 	for i, o := range objects {
@@ -75,7 +75,8 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// A scenario waits for objects that are still to come: of none, all() does not hold, though CEL's own macro does.
+// all() does not hold for an empty set, unlike CEL's own macro, because a scenario waits for objects that do not exist
+// yet.
 func TestAllOfNothingDoesNotHold(t *testing.T) {
 	for text, want := range map[string]bool{`all(pods where true)`: false, `pods.all(p, true)`: true} {
 		c, err := Parse(text, nil)
@@ -114,7 +115,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// pods knows pods and their status.phase alone.
+// podSchema knows only pods and their status.phase.
 type podSchema struct{}
 
 func (podSchema) Resource(name string) error {
@@ -168,7 +169,7 @@ func TestExpressionsRefused(t *testing.T) {
 	}
 }
 
-// An expression cannot take the time of the events that wait behind it.
+// An expression cannot delay the events that wait behind it.
 func TestCostIsBounded(t *testing.T) {
 	c, err := Parse(`count(pods where spec.containers.all(a, spec.containers.all(b, spec.containers.all(c, a.name != b.name || b.name != c.name || true)))) > 0`, nil)
 	if err != nil {

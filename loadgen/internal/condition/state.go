@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// State is one that objects get to, once each.
+// State is a state that an object reaches at most once.
 type State struct {
 	Text string
 	Kind StateKind
@@ -14,27 +14,28 @@ type State struct {
 	Test Test
 }
 
-// StateKind says how an object is seen to be in a state.
+// StateKind says how to recognise that an object is in a state.
 type StateKind uint8
 
 const (
-	// Tested: a test holds for it.
+	// Tested: a test holds for the object.
 	Tested StateKind = iota
-	// Created: it is there.
+	// Created: the object exists.
 	Created
-	// Deleted: it is gone.
+	// Deleted: the object is gone.
 	Deleted
 	// Endpoints: an EndpointSlice of the Service has a ready endpoint.
 	Endpoints
 )
 
-// EndpointSlices is the resource that brings the state Endpoints, and ServiceLabel the label with the Service's name.
+// EndpointSlices is the resource whose objects tell the state Endpoints. ServiceLabel is the label with the Service's
+// name.
 const (
 	EndpointSlices = "endpointslices.discovery.k8s.io"
 	ServiceLabel   = "kubernetes.io/service-name"
 )
 
-// namedStates are tests by resource and name.
+// namedStates returns tests by name for a resource.
 func namedStates(resource string) map[string]string {
 	return map[string]map[string]string{
 		"pods": {
@@ -49,7 +50,7 @@ func namedStates(resource string) map[string]string {
 	}[resource]
 }
 
-// ParseState reads a state of the objects of a resource: a word, as "created" or "ready", or a test in one of its
+// ParseState parses a state of a resource's objects: a word, such as "created" or "ready", or a test in one of its
 // Forms. schema may be nil.
 func ParseState(resource, text string, schema Schema) (State, error) {
 	s := State{Text: text}
@@ -81,7 +82,7 @@ func ParseState(resource, text string, schema Schema) (State, error) {
 	return s, err
 }
 
-// HasReadyEndpoint reports whether an EndpointSlice has one, and the Service that it belongs to.
+// HasReadyEndpoint reports whether an EndpointSlice has a ready endpoint, and returns the Service that it belongs to.
 func HasReadyEndpoint(slice Object) (namespace, service string, ready bool) {
 	meta, _ := slice["metadata"].(map[string]any)
 	namespace, _ = meta["namespace"].(string)
@@ -91,7 +92,7 @@ func HasReadyEndpoint(slice Object) (namespace, service string, ready bool) {
 	for _, item := range endpoints {
 		e, _ := item.(map[string]any)
 		conditions, _ := e["conditions"].(map[string]any)
-		if is, known := conditions["ready"].(bool); is || !known { // unknown is to be taken for ready
+		if is, known := conditions["ready"].(bool); is || !known { // an unknown condition counts as ready
 			return namespace, service, true
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Test holds or does not hold of one object. The zero value holds of each.
+// Test holds or does not hold of one object. The zero Test holds of every object.
 type Test struct {
 	Text  string
 	holds func(Object) (bool, error)
 }
 
-// Holds evaluates the test. With an error it could not be evaluated, as where a field is missing. It is not safe for
-// concurrent use.
+// Holds evaluates the test. An error means that it could not be evaluated, for example because a field is missing.
+// Holds is not safe for concurrent use.
 func (t Test) Holds(o Object) (bool, error) {
 	if t.holds == nil {
 		return true, nil
@@ -54,7 +54,7 @@ func ParseTest(resource, text string, schema Schema) (Test, error) {
 
 var statusCondition = regexp.MustCompile(`^([A-Za-z][-A-Za-z0-9_./]*)(?:=(.+))?$`)
 
-// StatusCondition is the test for a condition of an object's status, written "Available" or "Available=False". As for
+// StatusCondition returns the test for a condition of an object's status, written "Available" or "Available=False". As for
 // `kubectl wait --for=condition`, case does not matter, and a condition of an older generation does not hold.
 func StatusCondition(text string) (Test, error) {
 	m := statusCondition.FindStringSubmatch(text)
@@ -91,7 +91,7 @@ func outdated(o Object, status, c map[string]any) bool {
 	return known && observed < generation
 }
 
-// JSONPath is the test for a value at a path, written "{.status.phase}=Running", or for any value, "{.status.phase}".
+// JSONPath returns the test for a value at a path, written "{.status.phase}=Running", or for any value, "{.status.phase}".
 // As for `kubectl wait --for=jsonpath`, the path must lead to one value, and the braces may be left out.
 func JSONPath(text string) (Test, error) {
 	const hint = "write {.status.phase}=Running"

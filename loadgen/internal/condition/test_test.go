@@ -46,7 +46,8 @@ func TestTests(t *testing.T) {
 	}
 }
 
-// As for kubectl wait: what a controller said of an older spec does not count.
+// As with kubectl wait, a controller's statement about an older spec does not
+// count.
 func TestConditionOfAnOlderGeneration(t *testing.T) {
 	x, err := StatusCondition("Available")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package follow watches objects of any resource: for the conditions that end phases, and to measure how long objects
 // take from one state to another.
 //
-// It has one watch for each resource and namespace, whatever the number of conditions and transitions over it, on a
-// connection of its own. All times are arrivals at that connection.
+// It opens one watch for each resource and namespace, however many conditions and transitions use it, on a separate
+// connection. All times are arrivals at that connection.
 package follow
 
 import (
@@ -23,25 +23,25 @@ import (
 
 // Options of a Follower.
 type Options struct {
-	// Namespaces of the run, whose objects of namespaced resources are followed.
+	// Namespaces of the run. Their objects of namespaced resources are followed.
 	Namespaces []string
-	// Selector of the run's objects of resources without namespaces.
+	// Selector selects the run's objects of cluster-scoped resources.
 	Selector string
 	// Conditions that may be awaited, by name.
 	Conditions map[string]*condition.Condition
 	// Transitions to measure.
 	Transitions []Transition
-	// Later reports whether a resource may be served only later, as one that the run defines. Nil: none.
+	// Later reports whether a resource may be served only later, such as one that the run defines. Nil: none.
 	Later func(resource string) bool
 	// Retry is the first wait after a failed list or watch, doubled up to 5 s. Zero: 100 ms.
 	Retry time.Duration
-	// Recheck is how often a state that may be from before the wait is read anew. Zero: 2 s.
+	// Recheck is how often a state that may predate the wait is read again. Zero: 2 s.
 	Recheck time.Duration
 	// Stalls tells when the generator was not run. Nil: unknown.
 	Stalls *stall.Meter
 }
 
-// Follower watches what conditions and transitions are about. It is safe for concurrent use. A nil Follower follows
+// Follower watches the objects of conditions and transitions. It is safe for concurrent use. A nil Follower follows
 // nothing.
 type Follower struct {
 	options Options
@@ -58,15 +58,15 @@ type Follower struct {
 	isReady  bool
 }
 
-// set is what is known of the objects of one.
+// set holds what is known about the objects of one condition.Set.
 type set struct {
 	of      condition.Set
 	counts  []condition.Count // of all conditions over it
 	counter *condition.Counter
 	// passages over its objects; endpoints are those over its EndpointSlices.
 	passages, endpoints []*passage
-	sources             []*source // nil until the API server has told where they are
-	absent              bool      // it has said that it does not serve them yet
+	sources             []*source // nil until the API server has told their paths
+	absent              bool      // the API server does not serve them yet
 }
 
 // New makes a Follower. It sends nothing yet.
@@ -111,7 +111,7 @@ func (f *Follower) set(of condition.Set) *set {
 	return s
 }
 
-// Run watches until ctx ends, whatever connections and versions are lost. A resource that the API server does not have
+// Run watches until ctx ends, and survives lost connections and versions. A resource that the API server does not have
 // or does not let us watch is an error.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -135,7 +135,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return err
 }
 
-// change applies a change of the state and looks whether it ends a wait.
+// change applies a change of the state and ends the waits that it satisfies.
 func (f *Follower) change(apply func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,8 @@ func (f *Follower) change(apply func()) {
 	f.wake()
 }
 
-// BeginPhase makes a phase the current one. An object belongs to the phase in which it got to a transition's first state.
+// BeginPhase makes a phase the current one. An object belongs to the phase in which it reached a transition's first
+// state.
 func (f *Follower) BeginPhase(name string) {
 	if f == nil {
 		return
@@ -155,7 +156,7 @@ func (f *Follower) BeginPhase(name string) {
 	}
 }
 
-// Results are the transitions by phase, in their order; those before the first phase are under "".
+// Results returns the transitions by phase, in order; transitions before the first phase are under "".
 func (f *Follower) Results(now time.Time) map[string][]result.Transition {
 	if f == nil {
 		return nil

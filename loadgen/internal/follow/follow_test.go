@@ -12,7 +12,7 @@ import (
 
 const podsPath = "/api/v1/namespaces/ns/pods"
 
-// waiting calls Wait beside the test.
+// waiting calls Wait in a goroutine.
 func waiting(t *testing.T, f *Follower, name string) <-chan error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -45,7 +45,7 @@ func TestConditionHoldsByEvents(t *testing.T) {
 	}
 }
 
-// A state between two others is seen, though it is gone before anybody looks.
+// A state between two others is seen, even if it is gone before the condition is read.
 func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10"))
@@ -59,7 +59,7 @@ func TestConditionThatHoldsForOneEvent(t *testing.T) {
 	}
 }
 
-// await waits until cond, asked under the lock, holds.
+// await waits until cond holds. cond is called under the lock.
 func await(t *testing.T, f *Follower, cond func() bool) {
 	t.Helper()
 	for {
@@ -100,8 +100,7 @@ func TestOneWatchForEachResource(t *testing.T) {
 	}
 }
 
-// After a lost watch the events that were missed come; after a 410 the objects are listed again, and what is not there is
-// gone.
+// After a lost watch the missed events arrive. After a 410 the objects are listed again, and missing objects are gone.
 func TestLostWatchAndRelist(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10", podOf("a", "5", "Pending"), podOf("b", "6", "Pending")), list("30", podOf("a", "25", "Running"), podOf("c", "26", "Running")))
@@ -132,7 +131,7 @@ func TestLostWatchAndRelist(t *testing.T) {
 	}
 }
 
-// What held before a phase's actions may not be known to be over yet: the API server is asked.
+// A condition that held before a phase's actions may rest on outdated state: the API server is queried.
 func TestStateFromBeforeTheWaitDoesNotCount(t *testing.T) {
 	s := newStub(t)
 	s.set(podsPath, list("10", podOf("a", "5", "Running")), list("20", podOf("a", "15", "Pending")))

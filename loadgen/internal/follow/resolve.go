@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// resolve returns the paths under which the API server has the objects of a set, and the selector of the run's where it
-// cannot be told by the namespace. It waits for resources that are served only later.
+// resolve returns the paths of a set's objects on the API server, and a selector for the run's objects if the namespace
+// does not identify them. It waits for resources that are served only later.
 func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []string, selector string, err error) {
 	for failures := 1; ; failures++ {
 		root, r, err := f.discover(ctx, of.Resource)
@@ -55,7 +55,7 @@ func (e missingError) Error() string {
 	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them)", string(e))
 }
 
-// discover finds a resource in its group's preferred version, and the path of that.
+// discover finds a resource in its group's preferred version, and that version's path.
 func (f *Follower) discover(ctx context.Context, resource string) (root string, r metav1.APIResource, err error) {
 	plural, group, _ := strings.Cut(resource, ".")
 	root = "/api/v1"

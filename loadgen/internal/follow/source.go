@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list; it is kubectl's and client-go's.
+	// pageSize bounds the memory of a list; kubectl and client-go use the same.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
 
-// source is one list-then-watch: a set's objects in one namespace, or all of them.
+// source lists and then watches a set's objects in one namespace, or in all of them.
 type source struct {
 	set            *set
 	path, selector string
-	synced         bool            // its first list is in
-	listed         map[string]bool // UIDs that it has brought and that are there
+	synced         bool            // its first list is complete
+	listed         map[string]bool // UIDs of existing objects that it has delivered
 }
 
 // synced reports whether all objects of the set have been listed once.
@@ -40,7 +40,7 @@ func (s *set) synced() bool {
 	return len(s.sources) > 0 && !slices.ContainsFunc(s.sources, func(x *source) bool { return !x.synced })
 }
 
-// follow finds out where the objects of a set are and watches them until ctx ends.
+// follow finds the paths of a set's objects and watches them until ctx ends.
 func (f *Follower) follow(ctx context.Context, s *set) error {
 	paths, selector, err := f.resolve(ctx, s.of)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *Follower) backoff() apiclient.Backoff {
 
 func refused(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// list takes in all objects of a source and forgets those that it lacks. It returns the list's resourceVersion.
+// list processes all objects of a source and forgets missing ones. It returns the list's resourceVersion.
 func (f *Follower) list(ctx context.Context, s *source) (string, error) {
 	there := map[string]bool{}
 	version, err := f.pages(ctx, s.path, s.selector, func(items []condition.Object, at time.Time) {
@@ -147,7 +147,7 @@ func (f *Follower) pages(ctx context.Context, path, selector string, take func(i
 	}
 }
 
-// body is the answer to a request. Result.Raw alone drops the reason of a refusal.
+// body returns the answer to a request. Result.Raw alone drops the reason of a refusal.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch takes in events from a resourceVersion on, until the stream ends. It returns the version it got to.
+// watch processes events from a resourceVersion on, until the stream ends. It returns the last version.
 func (f *Follower) watch(ctx context.Context, s *source, version string) (string, listwatch.End) {
 	stream, err := f.rest.Get().AbsPath(s.path).
 		Param("labelSelector", s.selector).Param("watch", "true").
@@ -188,7 +188,7 @@ func (f *Follower) watch(ctx context.Context, s *source, version string) (string
 	return version, end
 }
 
-// event takes in one event of a watch and returns its resourceVersion.
+// event processes one event of a watch and returns its resourceVersion.
 func (f *Follower) event(s *source, frame []byte, at time.Time) (version string, err error) {
 	var e struct {
 		Type   string           `json:"type"`
@@ -232,7 +232,7 @@ func (s *source) saw(o condition.Object, at time.Time, listed bool) {
 	}
 }
 
-// gone takes in that an object was deleted; o is nil where a list lacks it.
+// gone notes that an object was deleted; o is nil if a list lacks it.
 func (s *source) gone(uid string, o condition.Object, at time.Time) {
 	delete(s.listed, uid)
 	s.set.counter.Delete(uid)

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// stub is an API server that says what the test tells it to.
+// stub is an API server that answers as the test tells it to.
 type stub struct {
 	t      *testing.T
 	server *httptest.Server
@@ -24,7 +24,7 @@ type stub struct {
 	mu sync.Mutex
 	// lists are the answers to LISTs by path, in order; the last one stays.
 	lists map[string][]answer
-	// resources of the core group and of apps/v1, by name; the value tells whether they are namespaced.
+	// resources of the core group and of apps/v1, by name; the value is true if they are namespaced.
 	core, apps map[string]bool
 	asked      []string // method, path and query of each request
 	watches    *stubapi.Watches
@@ -45,7 +45,7 @@ func newStub(t *testing.T) *stub {
 	return s
 }
 
-// object is one of the run's.
+// named returns an object of the run.
 func named(name, version string, more ...any) condition.Object {
 	o := condition.Object{"metadata": map[string]any{"name": name, "namespace": "ns", "uid": "uid-" + name, "resourceVersion": version}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -120,7 +120,7 @@ func (s *stub) set(path string, answers ...answer) {
 	s.lists[path] = answers
 }
 
-// count is how many requests begin with a text.
+// count returns how many requests begin with a text.
 func (s *stub) count(begin string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *stub) count(begin string) (n int) {
 
 func (s *stub) watch() *stubapi.OpenWatch { return s.watches.Next() }
 
-// follower is one that speaks to the stub and has not begun.
+// follower returns a follower that talks to the stub and has not started.
 func (s *stub) follower(o Options) *Follower {
 	s.t.Helper()
 	o.Namespaces, o.Selector, o.Retry = []string{"ns"}, "run=r", time.Millisecond
@@ -145,7 +145,7 @@ func (s *stub) follower(o Options) *Follower {
 	return f
 }
 
-// running is a follower that watches; it ends with the test.
+// running returns a follower that watches; it ends with the test.
 func (s *stub) running(o Options) *Follower {
 	s.t.Helper()
 	f := s.follower(o)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Transition is one to measure.
+// Transition is a transition to measure, between two states.
 type Transition struct {
 	Name     string
 	Set      condition.Set
@@ -18,34 +18,34 @@ type Transition struct {
 	From, To condition.State
 }
 
-// longest is the highest latency told apart.
+// longest is the highest latency that is resolved.
 const longest = time.Hour
 
 // passage measures one transition. It has no clock, no lock and no I/O.
 type passage struct {
 	Transition
 	objects map[string]*object // by UID
-	// early are arrivals of endpoints of Services that have not been seen yet, by namespace/name.
+	// early holds the arrivals of endpoints of Services that have not been seen yet, by namespace/name.
 	early map[string]time.Time
-	// byName are the UIDs of Services, by namespace/name.
+	// byName holds the UIDs of Services, by namespace/name.
 	byName map[string]string
 	phases map[string]*passing
 	phase  *passing
-	// stalled is for how long the generator was not run until a time.
+	// stalled returns for how long the generator was not run, up to a time.
 	stalled func(time.Time) time.Duration
 }
 
-// object is how far an object has come.
+// object is the progress of an object.
 type object struct {
 	name       string   // namespace/name
-	unmeasured bool     // a list brought it to From, or it was there before
-	phase      *passing // in which it got to From; nil: not yet
+	unmeasured bool     // a list delivered it in From, or it existed before
+	phase      *passing // in which it reached From; nil: not yet
 	at         time.Time
 	stalled    time.Duration // until then
-	done       bool          // it got to To
+	done       bool          // it reached To
 }
 
-// passing are the objects that got to From in a phase.
+// passing holds the objects that reached From in a phase.
 type passing struct {
 	began, gone, unmeasured int64
 	relists                 int64
@@ -70,7 +70,7 @@ func (p *passage) beginPhase(name string) {
 	p.phase = now
 }
 
-// saw takes in an object at its arrival. listed ones may have been in their state for long.
+// saw notes an object at its arrival. Listed objects may have been in their state for long.
 func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool) {
 	if !condition.Selects("", p.Selector, o) {
 		return
@@ -110,7 +110,7 @@ func (p *passage) saw(uid string, o condition.Object, at time.Time, listed bool)
 	}
 }
 
-// sawSlice takes in an EndpointSlice.
+// sawSlice notes an EndpointSlice.
 func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	namespace, service, ready := condition.HasReadyEndpoint(slice)
 	if !ready {
@@ -127,13 +127,13 @@ func (p *passage) sawSlice(slice condition.Object, at time.Time) {
 	}
 }
 
-// sliceGone takes in that an EndpointSlice was deleted.
+// sliceGone notes that an EndpointSlice was deleted.
 func (p *passage) sliceGone(slice condition.Object) {
 	namespace, service, _ := condition.HasReadyEndpoint(slice)
 	delete(p.early, namespace+"/"+service)
 }
 
-// gone takes in that an object was deleted.
+// gone notes that an object was deleted.
 func (p *passage) gone(uid string, at time.Time) {
 	x, known := p.objects[uid]
 	if !known {
@@ -159,7 +159,7 @@ func (p *passage) finish(x *object, at time.Time) {
 	x.phase.external.Record(took - (p.stalled(at) - x.stalled))
 }
 
-// results by phase, as of now.
+// results returns the results by phase, as of now.
 func (p *passage) results(now time.Time) map[string]result.Transition {
 	type ages struct{ all, external []time.Duration }
 	open := map[*passing]*ages{}

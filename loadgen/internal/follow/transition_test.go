@@ -10,7 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// course is a transition whose objects change at times that a test names, in seconds.
+// course is a transition whose objects change at times, in seconds, that a test
+// sets.
 type course struct {
 	t *testing.T
 	*passage
@@ -80,7 +81,7 @@ func TestObjectsThatDoNotGetThere(t *testing.T) {
 	}
 }
 
-// Objects that a list brings may have been there for long.
+// Listed objects may have existed for long.
 func TestListedObjectsAreNotMeasured(t *testing.T) {
 	c := newCourse(t, "pods", "created", "ready")
 	c.listed(0, named("old", "1"))
@@ -155,7 +156,7 @@ func TestSelectorOfATransition(t *testing.T) {
 	}
 }
 
-// What the generator lost to stalls is not the cluster's.
+// Delays that the generator lost to stalls are not attributed to the cluster.
 func TestStallsAreNotExternal(t *testing.T) {
 	c := newCourse(t, "pods", "created", "ready")
 	c.stalled = func(at time.Time) time.Duration {

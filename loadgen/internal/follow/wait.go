@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// awaited is a condition and where the states of its Counts are kept.
+// awaited is a condition, with the places of its Counts.
 type awaited struct {
 	*condition.Condition
 	places []place
@@ -30,9 +30,9 @@ type wait struct {
 	over  bool          // held is closed
 }
 
-// Wait returns nil when the condition of that name holds, or an error when ctx or Run ends. The condition is asked after
-// every event, so that none that holds for a moment is missed. One that holds already may do so by what the watches have
-// not brought yet; then the API server is asked anew.
+// Wait returns nil when the named condition holds, or an error when ctx or Run ends. The condition is evaluated after
+// every event, so that Wait sees one that holds only for a moment. A condition that holds already may rest on outdated
+// watches; Wait then reads the state from the API server.
 func (f *Follower) Wait(ctx context.Context, name string) error {
 	a, ok := f.awaited[name]
 	if !ok {
@@ -69,8 +69,8 @@ func (f *Follower) isStale(w *wait) bool {
 	return w.stale && f.ended == nil
 }
 
-// Ready returns when all objects have been listed once but for those of resources that are not served yet: what comes
-// then comes by events. It returns an error when ctx or Run ends.
+// Ready returns when all objects have been listed once, except objects of resources that are not served yet; later
+// changes arrive as events. It returns an error when ctx or Run ends.
 func (f *Follower) Ready(ctx context.Context) error {
 	if f == nil {
 		return nil
@@ -105,7 +105,7 @@ func (f *Follower) wake() {
 	}
 }
 
-// holds reports whether a condition holds by what the watches have brought. The caller holds the lock.
+// holds reports whether a condition holds in the state that the watches have delivered. The caller holds the lock.
 func (f *Follower) holds(a awaited) bool {
 	if f.missing(a) != "" {
 		return false
@@ -122,7 +122,7 @@ func tallies(a awaited) []condition.Tally {
 	return all
 }
 
-// missing is a resource of a condition that has not been listed yet, or "".
+// missing returns a resource of a condition that has not been listed yet, or "".
 func (f *Follower) missing(a awaited) string {
 	for _, p := range a.places {
 		if !p.set.synced() {
@@ -132,7 +132,7 @@ func (f *Follower) missing(a awaited) string {
 	return ""
 }
 
-// Describe says how far a condition has come, by its name.
+// Describe reports the progress of the named condition.
 func (f *Follower) Describe(name string) string {
 	if f == nil {
 		return ""
@@ -153,7 +153,7 @@ func (f *Follower) Describe(name string) string {
 	return text
 }
 
-// recheck reports whether a condition holds of what the API server lists now. A list that fails is repeated later.
+// recheck reports whether a condition holds in a fresh list from the API server. A failed list is repeated later.
 func (f *Follower) recheck(ctx context.Context, a awaited) bool {
 	counters := map[*set]*condition.Counter{}
 	all := make([]condition.Tally, len(a.places))

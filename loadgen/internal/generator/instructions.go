@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Process is one whose instructions are counted.
+// Process is a process whose instructions are counted.
 type Process struct {
 	Component, Instance string
 	PID                 int
 }
 
-// Instructions exports how many instructions processes execute in user space: the calmest figure of what work costs.
-// Processors of few virtual machines offer it; without it nothing is exported.
+// Instructions exports how many instructions processes execute in user space, which is the least noisy measure of the
+// cost of work. Few virtual machines offer the counters; without them nothing is exported.
 type Instructions struct {
 	total     *prometheus.Desc
 	processes []counted
@@ -24,7 +24,7 @@ type counted struct {
 	counters []*counter
 }
 
-// CountInstructions begins to count, from now on and until a process is restarted.
+// CountInstructions counts from now on, until a process is restarted.
 func CountInstructions(registry prometheus.Registerer, processes []Process) (*Instructions, error) {
 	return count(registry, processes, instructions)
 }
@@ -39,10 +39,10 @@ func count(registry prometheus.Registerer, processes []Process, what event) (*In
 	return i, registry.Register(i)
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (i *Instructions) Describe(descs chan<- *prometheus.Desc) { descs <- i.total }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (i *Instructions) Collect(metrics chan<- prometheus.Metric) {
 	for _, p := range i.processes {
 		if n, ok := p.read(); ok {

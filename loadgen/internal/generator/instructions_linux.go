@@ -18,10 +18,11 @@ type event struct {
 
 var instructions = event{unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS}
 
-// counter counts of one thread and of those that it starts.
+// counter counts the events of one thread and of the threads that it starts.
 type counter struct{ file *os.File }
 
-// open counts of all threads that a process has, and of all that they start; none where the kernel does not offer that.
+// open opens counters for all threads of a process and those that they start. It returns none if the kernel does not
+// offer them.
 func open(pid int, what event) (all []*counter) {
 	threads, err := procfs.AllThreads(pid)
 	if err != nil {

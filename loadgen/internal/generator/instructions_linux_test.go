@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestInstructionsOfAllThreads: threads that are there and those that are started later are counted. Counted is processor
-// time, which every kernel offers that offers counters, against what the kernel itself says this process used.
+// TestInstructionsOfAllThreads: existing threads and threads that start later are counted. The test counts processor
+// time, which every kernel with counters offers, and compares it with the kernel's own figure for this process.
 func TestInstructionsOfAllThreads(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	self := []Process{{"loadgen", "loadgen", os.Getpid()}}
@@ -51,7 +51,7 @@ func TestInstructionsOfAllThreads(t *testing.T) {
 	}
 }
 
-// TestInstructionsWhereThereAreNone: a process that is not there, as hardware that cannot count, leaves the metric out.
+// TestInstructionsWhereThereAreNone: a missing process, or hardware without counters, leaves the metric out.
 func TestInstructionsWhereThereAreNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	i, err := CountInstructions(registry, []Process{{"etcd", "etcd-0", 1 << 30}})

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Requests that are taken up late have their true reason: the rate is blamed only where this process used a processor for it.
+// Late requests are reported with their true reason: the rate is blamed only if this process used a processor for it.
 func TestLateRequestsHaveTheirTrueReason(t *testing.T) {
 	for what, c := range map[string]struct {
 		machine *result.Machine

@@ -6,23 +6,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// MeasureMachine begins to measure what the machine does; end tells, and is nil where that is not known.
+// MeasureMachine begins to measure the machine's activity. end returns the result, or nil if it is not known.
 func MeasureMachine() (end func() *result.Machine) {
 	before := readMachine()
 	return func() *result.Machine { return readMachine().since(before) }
 }
 
-// usage holds what the machine has done since it started, in seconds; ok is false where that is not known.
+// usage holds the machine's activity since it started, in seconds; ok is false if it is not known.
 type usage struct {
 	busy, own, steal float64
-	generator        float64 // of own, this process alone
+	generator        float64 // the share of this process alone in own
 	processors       int
-	// cpuWait, memoryWait, ioWait: some process waited, as the kernel's pressure stall information has it; nil: not known.
+	// cpuWait, memoryWait, ioWait: time in which some process waited, by the kernel's pressure stall information; nil:
+	// not known.
 	cpuWait, memoryWait, ioWait *float64
 	ok                          bool
 }
 
-// since is what the machine did between an earlier reading and this one; nil: not known.
+// since returns what the machine did between an earlier reading and this one, or nil if unknown.
 func (m usage) since(before usage) *result.Machine {
 	if !m.ok || !before.ok {
 		return nil
@@ -35,21 +36,21 @@ func (m usage) since(before usage) *result.Machine {
 	}
 	return &result.Machine{
 		Processors: m.processors, GeneratorSeconds: max(0, m.generator-before.generator),
-		// The kernel's counters may step back, and processes that nobody waited for are lost.
+		// The kernel's counters may step back, and they lose processes that no parent waited for.
 		BusySeconds: max(0, m.busy-before.busy), OwnSeconds: max(0, m.own-before.own), StealSeconds: max(0, m.steal-before.steal),
 		CPUWaitSeconds: between(m.cpuWait, before.cpuWait), MemoryWaitSeconds: between(m.memoryWait, before.memoryWait), IOWaitSeconds: between(m.ioWait, before.ioWait),
 	}
 }
 
-// machineCollector exports what the machine of the generator does: the time of its processors, the time of the generator
-// and of all that it started, what the hypervisor took, and for how long processes waited. A container may use fewer
-// processors than the machine has.
+// machineCollector exports the activity of the generator's machine: the time of its processors, the time of the
+// generator and its descendants, the time that the hypervisor took, and for how long processes waited. A container may
+// use fewer processors than the machine has.
 type machineCollector struct {
 	counters   []machineCounter
 	processors *prometheus.Desc
 }
 
-// machineCounter is one metric of the machine, in seconds; nil: the kernel does not tell.
+// machineCounter is one metric of the machine, in seconds; nil: the kernel does not provide it.
 type machineCounter struct {
 	desc *prometheus.Desc
 	read func(usage) *float64

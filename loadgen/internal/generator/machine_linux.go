@@ -35,7 +35,7 @@ func readMachine() (m usage) {
 	return m
 }
 
-// ownSeconds is treeSeconds of this process. It reads no other where this one has no child.
+// ownSeconds returns treeSeconds of this process. It reads no other process if this one has no child.
 func ownSeconds() (float64, error) {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
 		if _, ticks, ok := processTicks(filepath.Join(procfs.DefaultMountPoint, "self", "stat")); ok {
@@ -45,8 +45,8 @@ func ownSeconds() (float64, error) {
 	return treeSeconds(procfs.DefaultMountPoint, os.Getpid())
 }
 
-// treeSeconds is the processor time of a process and of all that it started, those that have ended too. It reads no more
-// of each process of the machine than it needs: it is called at every scrape.
+// treeSeconds returns the processor time of a process and its descendants, including ended ones. It is called at every
+// scrape, so it reads no more of each process than it needs.
 func treeSeconds(proc string, root int) (seconds float64, err error) {
 	dir, err := os.Open(proc)
 	if err != nil {
@@ -78,7 +78,7 @@ func treeSeconds(proc string, root int) (seconds float64, err error) {
 	return seconds, nil
 }
 
-// processTicks reads the parent of a process, and its processor time with that of its children that have ended (proc(5)).
+// processTicks reads a process' parent and its processor time, including ended children (proc(5)).
 func processTicks(file string) (parent int, ticks float64, ok bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -103,7 +103,7 @@ func processTicks(file string) (parent int, ticks float64, ok bool) {
 	return parent, ticks, true
 }
 
-// stalled is for how long some process has waited for a resource; nil: the kernel does not say.
+// stalled returns for how long some process has waited for a resource, or nil if the kernel does not say.
 func stalled(fs procfs.FS, resource string) *float64 {
 	s, err := fs.PSIStatsForResource(resource)
 	if err != nil || s.Some == nil {

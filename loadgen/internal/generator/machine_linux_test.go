@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A process' own time and that of its descendants count, whatever they call themselves; others do not.
+// The processor time of a process and its descendants counts, under any name; other processes do not count.
 func TestTreeSecondsCountsDescendants(t *testing.T) {
 	proc := t.TempDir()
 	for pid, stat := range map[string]string{

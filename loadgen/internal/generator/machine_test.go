@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMachineTellsOwnWork: the processor time of this process and of those it started is its own, and part of what the
-// machine was busy with.
+// TestMachineTellsOwnWork: the processor time of this process and its descendants is its own time, and part of the
+// machine's busy time.
 func TestMachineTellsOwnWork(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		if MeasureMachine()() != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// procDir is where Linux tells of processes; elsewhere there is nothing.
+// procDir is where Linux describes processes. Other systems have nothing there.
 const procDir = "/proc"
 
-// Self is the load generator's own process.
+// Self returns the load generator's own process.
 func Self() Process { return Process{Component: "loadgen", Instance: "loadgen", PID: os.Getpid()} }
 
-// RunDelay exports for how long the threads of processes were runnable and waited for a processor, and how often they were
-// given one: what a busy machine takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is
-// exported. It is safe for concurrent use.
+// RunDelay exports how long the runnable threads of processes waited for a processor, and how often they got one: it
+// shows what a busy machine takes from a process that has work. Without /proc/PID/task/*/schedstat nothing is exported.
+// It is safe for concurrent use.
 type RunDelay struct {
 	proc                   string
 	total, slices, stopped *prometheus.Desc
@@ -42,7 +42,7 @@ type schedstat struct {
 	slices uint64 // times that it was given a processor
 }
 
-// since returns what was added after an earlier look; the thread may be another one with the number of one that has ended.
+// since returns the increase after an earlier look. The thread may be a new one that reuses an ended thread's number.
 func (s schedstat) since(before schedstat) schedstat {
 	if s.waited < before.waited || s.slices < before.slices {
 		return s
@@ -70,7 +70,7 @@ func measureRunDelay(proc string, registry prometheus.Registerer, processes []Pr
 	return d, registry.Register(d)
 }
 
-// Restarted says under which PID the process of an instance runs now. Its counter continues from its last value.
+// Restarted sets the PID under which an instance's process runs now. Its counter continues from its last value.
 func (d *RunDelay) Restarted(instance string, pid int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,14 +81,14 @@ func (d *RunDelay) Restarted(instance string, pid int) {
 	}
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (d *RunDelay) Describe(descs chan<- *prometheus.Desc) {
 	descs <- d.total
 	descs <- d.slices
 	descs <- d.stopped
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (d *RunDelay) Collect(metrics chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,8 @@ func isStopped(proc string, pid int) float64 {
 	return 0
 }
 
-// look adds the wait of each thread since the last look. False: the process is gone, or the kernel does not tell.
+// look adds the wait of each thread since the last look. It returns false if the process is gone or the kernel does not
+// provide the figures.
 func (p *delayed) look(proc string) bool {
 	tasks := filepath.Join(proc, strconv.Itoa(p.PID), "task")
 	dir, err := os.Open(tasks)

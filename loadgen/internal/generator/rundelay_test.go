@@ -22,7 +22,7 @@ func fakeThread(t *testing.T, proc string, pid, thread int, waited uint64) {
 	}
 }
 
-// delays are the values of the metric by instance.
+// delays returns the values of the metric by instance.
 func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -42,8 +42,8 @@ func delays(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return values
 }
 
-// The threads of a process add up; what ended threads waited stays; a process that is gone has no value, and one that
-// was started again continues from its last value.
+// The threads of a process add up. The wait of ended threads stays. A process that is gone has no value, and a
+// restarted one continues from its last value.
 func TestRunDelayNeverStepsBack(t *testing.T) {
 	proc, registry := t.TempDir(), prometheus.NewRegistry()
 	fakeThread(t, proc, 10, 10, 1e9)
@@ -78,7 +78,7 @@ func TestRunDelayNeverStepsBack(t *testing.T) {
 	}
 }
 
-// This process has threads, whose run delay the kernel tells.
+// This process has threads whose run delay the kernel reports.
 func TestRunDelayOfThisProcess(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	if _, err := MeasureRunDelay(registry, []Process{Self()}); err != nil {
@@ -90,7 +90,7 @@ func TestRunDelayOfThisProcess(t *testing.T) {
 	}
 }
 
-// A process that a signal or a debugger has stopped is found by its state, also if its name has parentheses.
+// A process stopped by a signal or a debugger is recognised by its state, even if its name has parentheses.
 func TestStoppedProcessIsSeen(t *testing.T) {
 	proc := t.TempDir()
 	for state, want := range map[string]float64{"S": 0, "R": 0, "T": 1, "t": 1} {

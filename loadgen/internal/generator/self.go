@@ -1,5 +1,5 @@
-// Package generator measures what the load generator itself costs and how late it is
-// run, and says past which bounds its measurements cannot be judged.
+// Package generator measures the load generator's own cost and delays, and defines
+// the bounds past which its measurements cannot be judged.
 package generator
 
 import (
@@ -24,7 +24,7 @@ const (
 	sampleTick = time.Second
 )
 
-// SelfMeter measures what the generator costs and how fit it is.
+// SelfMeter measures the generator's cost and fitness.
 type SelfMeter struct {
 	limits  Limits
 	cpu     float64      // seconds used before New
@@ -39,9 +39,9 @@ type SelfMeter struct {
 	phases []*phaseFitness // the nameless one before the first phase, and each phase
 }
 
-// NewSelfMeter makes a meter and registers the standard process and Go
-// collectors, so that job "loadgen" exports process_* as all others do, and
-// stormglass_scheduling_lag_seconds, and what its machine does. It measures from now on.
+// NewSelfMeter makes a meter that measures from now on. It registers the standard
+// process and Go collectors, so that job "loadgen" exports process_* as all other
+// jobs do, stormglass_scheduling_lag_seconds, and the activity of its machine.
 func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	m := &SelfMeter{
 		limits: ownLimits(), cpu: cpuSeconds(), gc: gcSeconds(), pauses: gcPauses(), lag: latency.New(longestLag),
@@ -66,21 +66,22 @@ func NewSelfMeter(registry prometheus.Registerer) (*SelfMeter, error) {
 	return m, nil
 }
 
-// Backlog says how to learn how many bytes the API servers have sent that were
-// not read yet, over all connections. Call it before Run.
+// Backlog sets a function that returns how many bytes from the API servers are
+// unread, over all connections. Call it before Run.
 func (m *SelfMeter) Backlog(unread func() int64) { m.backlog = unread }
 
-// Stalls knows when the generator was not run, while Run runs.
+// Stalls returns the meter of times when the generator was not run. It is up to
+// date while Run runs.
 func (m *SelfMeter) Stalls() *stall.Meter { return &m.stalls }
 
-// BeginPhase attributes what is measured from now on to that phase.
+// BeginPhase attributes measurements from now on to the named phase.
 func (m *SelfMeter) BeginPhase(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.phases = append(m.phases, newPhaseFitness(name))
 }
 
-// Run measures until ctx ends, which is no error.
+// Run measures until ctx ends, and then returns nil.
 func (m *SelfMeter) Run(ctx context.Context) error {
 	sleep := newSleep(ctx)
 	defer sleep.end()
@@ -121,7 +122,7 @@ func (m *SelfMeter) observe(phase *phaseFitness, late time.Duration) {
 	m.lagSeen.Observe(late.Seconds())
 }
 
-// phase is the one that began last.
+// phase returns the phase that began last.
 func (m *SelfMeter) phase() *phaseFitness {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +138,7 @@ func (m *SelfMeter) sample() {
 	p.max.MaxRSSBytes = max(p.max.MaxRSSBytes, peakRSS())
 }
 
-// look looks at what has come and is not read yet.
+// look samples the bytes that have arrived and are not read yet.
 func (m *SelfMeter) look() {
 	if m.backlog == nil {
 		return
@@ -149,8 +150,8 @@ func (m *SelfMeter) look() {
 	p.standing.look(n)
 }
 
-// Results is the cost and the fitness so far. Saturated has what was passed
-// outside of any phase, or in none of them alone: PhaseSaturation has the rest.
+// Results returns the cost and the fitness so far. Saturated holds the bounds
+// passed outside of any phase, or in no single phase: PhaseSaturation has the rest.
 func (m *SelfMeter) Results() result.Generator {
 	m.sample()
 	m.mu.Lock()
@@ -177,7 +178,8 @@ func (m *SelfMeter) Results() result.Generator {
 	return g
 }
 
-// PhaseSaturation says in a line each which bounds the generator passed in a phase.
+// PhaseSaturation returns one line for each bound that the generator passed in a
+// phase.
 func (m *SelfMeter) PhaseSaturation(name string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +191,7 @@ func (m *SelfMeter) PhaseSaturation(name string) []string {
 	return nil
 }
 
-// cpuSeconds is the user and system time of this process.
+// cpuSeconds returns the user and system time of this process.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Connections with unread data saturate the generator
-// when they stay so; a burst that is read does not.
+// Connections with unread data saturate the generator if the data stays unread; a
+// burst that is read does not.
 func TestUnreadBacklog(t *testing.T) {
 	full := connect(t, 64)
 	m, err := NewSelfMeter(prometheus.NewRegistry())
@@ -68,7 +68,7 @@ func connect(t *testing.T, n int) (readers []*net.TCPConn) {
 	return readers
 }
 
-// unread is how many bytes the kernel holds for the readers.
+// unread returns how many bytes the kernel holds for the readers.
 func unread(t *testing.T, readers []*net.TCPConn) (sum int64) {
 	t.Helper()
 	for _, c := range readers {

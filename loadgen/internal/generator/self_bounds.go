@@ -11,38 +11,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The bounds past which the generator is saturated, and what it measured says
-// as much about itself as about the cluster. Garbage collection is told and not
-// judged: where it costs too much, timers and read loops are late.
+// A generator past these bounds is saturated: its measurements say as much about itself as about the cluster. Garbage
+// collection is reported but not judged: where it costs too much, timers and read loops are late.
 const (
-	// MaxSchedulingLag bounds the p99 of how late a timer of ours fires: a
-	// tenth of the 1 s objective that latencies from the intended start are
-	// most often held against. Up to there, our own delay moves no verdict
-	// that was not on edge.
+	// MaxSchedulingLag bounds the p99 of how late our timer fires: a tenth of the 1 s objective that latencies from the
+	// intended start are most often judged by. Within the bound, our own delay changes no verdict that was not on edge.
 	MaxSchedulingLag = 100 * time.Millisecond
-	// MaxRequestLag bounds the p99 of a load's own lag, from an arrival's
-	// intended start until it was taken up. Lag is part of the latency that is
-	// judged: the same tenth, for the same reason.
+	// MaxRequestLag bounds the p99 of a load's own lag, from an arrival's intended start until its processing begins.
+	// Lag is part of the judged latency: the same tenth, for the same reason.
 	MaxRequestLag = MaxSchedulingLag
-	// leastRequests have a p99 that is not one unlucky request.
+	// leastRequests is the fewest requests whose p99 is more than one unlucky request.
 	leastRequests = 100
-	// leastLate of the timer's ticks in one phase are no single hiccup: half a
-	// second. What is shorter is taken off each request by itself (package stall).
+	// leastLate is the number of late ticks in one phase that are more than a single hiccup: half a second. A shorter
+	// stall is subtracted from each request (package stall).
 	leastLate = 50
-	// MaxMemoryShare of the memory we may use. Past it the kernel reclaims
-	// pages that are in use, or kills.
+	// MaxMemoryShare is the share of the memory that we may use. Past it the kernel reclaims pages that are in use, or
+	// kills.
 	MaxMemoryShare = 0.8
-	// MaxDescriptorShare of our own descriptor limit. Past it a burst of
-	// connections fails here and looks like a fault of the cluster.
+	// MaxDescriptorShare is the share of our own descriptor limit. Past it a burst of connections fails here and looks
+	// like a fault of the cluster.
 	MaxDescriptorShare = 0.9
-	// MaxStandingBacklog of bytes that had come and were not read at any of
-	// standingLooks looks in a row, a second apart. A burst is no fault: 20,000
-	// watches of one object make 30 MB of a write, and they are gone before the
-	// next look or the one after. But a generator that keeps up is seen with
-	// next to nothing sooner or later; one that never is reads all events late.
-	// The bound is the data of a fast flow (100 MB/s) in 10 ms. It cannot
-	// be much higher: the kernel holds little unread data, 64 KB or so
-	// of a connection.
+	// MaxStandingBacklog bounds the bytes that have arrived and are unread at each of standingLooks looks in a row, a
+	// second apart. A burst is no fault: 20,000 watches of one object turn a write into 30 MB, and these are gone at
+	// the next look or the one after. A generator that keeps up has next to no backlog sooner or later; one that always
+	// has a backlog reads all events late. The bound is the data of a fast flow (100 MB/s) in 10 ms. It cannot be much
+	// higher, because the kernel holds little unread data: about 64 KB per connection.
 	MaxStandingBacklog = 1 << 20
 	standingLooks      = 10
 )
@@ -56,7 +49,7 @@ type Limits struct {
 // longestLag is the range of the timer's lateness.
 const longestLag = time.Minute
 
-// phaseFitness is how fit the generator was in one phase.
+// phaseFitness is the generator's fitness in one phase.
 type phaseFitness struct {
 	name     string // empty: before the first phase
 	lag      *latency.Histogram
@@ -68,7 +61,7 @@ func newPhaseFitness(name string) *phaseFitness {
 	return &phaseFitness{name: name, lag: latency.New(longestLag)}
 }
 
-// saturation says which bounds were passed in the phase.
+// saturation returns the bounds that were passed in the phase.
 func (p *phaseFitness) saturation(l Limits) []string {
 	g := p.max
 	if g.SchedulingLag = p.lag.Latency(); p.lag.CountOver(MaxSchedulingLag) < leastLate {
@@ -88,7 +81,7 @@ func prefixed(prefix string, all []string) []string {
 	return all
 }
 
-// Saturation says in a line each which bound the generator passed.
+// Saturation returns one line for each bound that the generator passed.
 func Saturation(g result.Generator, l Limits) []string {
 	return prefixed("generator saturated: ", passedBounds(g, l))
 }
@@ -111,8 +104,7 @@ func passedBounds(g result.Generator, l Limits) []string {
 	return passed
 }
 
-// standing is the most bytes that were there at every one of standingLooks
-// looks in a row. The zero value is ready.
+// standing is the largest backlog that was present at each of standingLooks looks in a row. The zero value is ready.
 type standing struct {
 	recent [standingLooks]int64
 	looks  int
@@ -126,7 +118,7 @@ func (s *standing) look(backlog int64) {
 	}
 }
 
-// passedBound says whether that is past the bound.
+// passedBound returns a line if the backlog is past the bound.
 func (s *standing) passedBound() []string {
 	if s.most <= MaxStandingBacklog {
 		return nil
@@ -136,9 +128,8 @@ func (s *standing) passedBound() []string {
 		standingLooks, float64(s.most)/1e6, MaxStandingBacklog/1e6)}
 }
 
-// LoadSaturation says which loads of a phase were sent so late, by our own
-// delay, that their latencies cannot be judged. Verbs and tenants of one load
-// have a line each.
+// LoadSaturation reports the loads of a phase whose latencies cannot be judged, because our own delay sent them too
+// late. Verbs and tenants of one load have a line each.
 func LoadSaturation(p result.Phase) []string {
 	var passed []string
 	judge := func(r result.Requests) {
@@ -161,11 +152,11 @@ func LoadSaturation(p result.Phase) []string {
 	return passed
 }
 
-// busyGenerator is the share of one processor past which the generator may have been the limit itself: its work on one
-// connection is one goroutine's.
+// busyGenerator is the share of one processor past which the generator may have been the limit itself: one goroutine
+// does all work of a connection.
 const busyGenerator = 0.7
 
-// whyLate says why the generator took requests up late in a phase. It blames the rate only where the generator used a
+// whyLate explains why the generator started requests late in a phase. It blames the rate only if the generator used a
 // processor for most of the time.
 func whyLate(p result.Phase) string {
 	facts, known := machine.Of(p.Machine, p.Seconds(), 0, true)
@@ -188,7 +179,7 @@ func whyLate(p result.Phase) string {
 	return "this process was stopped, or had too little CPU: it " + used
 }
 
-// ownLimits reads the memory and the descriptors this process may use.
+// ownLimits reads the memory and descriptor limits of this process.
 func ownLimits() Limits {
 	l := Limits{MemoryBytes: memoryLimit()}
 	var rl syscall.Rlimit

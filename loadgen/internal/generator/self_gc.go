@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// gcSeconds is the CPU time of garbage collection since the process began, as
-// the runtime estimates it at each collection's end. Idle time that it used is
-// left out: no other thread wanted it.
+// gcSeconds returns the CPU time of garbage collection since the process began, as
+// the runtime estimates it at each collection's end. It excludes idle time, which
+// no other thread wanted.
 func gcSeconds() float64 {
 	s := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(s)
@@ -21,8 +21,8 @@ func gcSeconds() float64 {
 	return max(s[0].Value.Float64()-s[1].Value.Float64(), 0)
 }
 
-// pauses is the distribution of the stop-the-world pauses of the garbage
-// collector: counts of the buckets between edges, in seconds.
+// pauses is the distribution of the garbage collector's stop-the-world pauses:
+// counts of the buckets between edges, in seconds.
 type pauses struct {
 	counts []uint64
 	edges  []float64
@@ -46,7 +46,7 @@ func (p pauses) since(before pauses) pauses {
 	return p
 }
 
-// quantile is the upper edge of the bucket that holds it; 0 without pauses.
+// quantile returns the upper edge of the quantile's bucket, or 0 without pauses.
 func (p pauses) quantile(q float64) float64 {
 	var total, below uint64
 	for _, n := range p.counts {
@@ -66,8 +66,8 @@ func (p pauses) quantile(q float64) float64 {
 	return 0
 }
 
-// runQueue reads how long goroutines waited to be run, of which the runtime
-// measures every eighth time.
+// runQueue reads how long goroutines waited to run. The runtime measures every
+// eighth wait.
 type runQueue struct {
 	sample []metrics.Sample
 	counts []uint64 // at the last look
@@ -79,7 +79,8 @@ func newRunQueue() *runQueue {
 	return q
 }
 
-// longest is the longest wait since the last look: the lower edge of its bucket.
+// longest returns the longest wait since the last look: the lower edge of its
+// bucket.
 func (q *runQueue) longest() time.Duration {
 	metrics.Read(q.sample)
 	if q.sample[0].Value.Kind() != metrics.KindFloat64Histogram {

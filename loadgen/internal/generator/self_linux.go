@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// peakRSS is the largest resident set so far, in bytes: VmHWM, not
-// getrusage's maximum, which a process inherits from the one that started it.
+// peakRSS returns the largest resident set so far, in bytes. It reads VmHWM,
+// because getrusage's maximum is inherited from the parent process.
 func peakRSS() int64 {
 	p, err := procfs.Self()
 	if err != nil {
@@ -34,7 +34,7 @@ func openDescriptors() int {
 	return n
 }
 
-// memoryLimit is the control group's limit where it is below the machine's
+// memoryLimit returns the control group's limit if it is below the machine's
 // memory.
 func memoryLimit() int64 {
 	var limit int64

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// peakRSS is the largest resident set so far, in bytes (Darwin's unit).
+// peakRSS returns the largest resident set so far, in bytes (Darwin's unit).
 func peakRSS() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

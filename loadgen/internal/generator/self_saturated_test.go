@@ -15,11 +15,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// starved marks the test's own process as the one that is starved of CPU.
+// starved marks the test's own process as starved of CPU.
 const starved = "STORMGLASS_TEST_STARVED"
 
-// A generator that gets next to no CPU says so: one processor, which a goroutine
-// of its own keeps for a good tenth of a second each time.
+// A generator that gets next to no CPU says so: it has one processor, which a
+// separate goroutine keeps for a good tenth of a second each time.
 func TestStarvedOfCPU(t *testing.T) {
 	if os.Getenv(starved) != "" {
 		starve(t)
@@ -54,8 +54,8 @@ func starve(t *testing.T) {
 	t.Log(strings.Join(m.Results().Saturated, "\n"))
 }
 
-// spin keeps the processor for at least so long: there is no call in its loop at
-// which the scheduler could take it away.
+// spin keeps the processor for at least the given time: its loop has no call at
+// which the scheduler could preempt it.
 func spin(atLeast time.Duration) {
 	sum := 0
 	for start, turns := time.Now(), 1<<26; time.Since(start) < atLeast; turns *= 2 {
@@ -86,8 +86,8 @@ func TestLoadSaturation(t *testing.T) {
 	}
 }
 
-// A stop is of the phase it was in, and one hiccup is no saturation: package stall
-// has it.
+// A stop belongs to the phase in which it happened. One hiccup is not saturation:
+// package stall handles it.
 func TestSaturationOfAPhase(t *testing.T) {
 	m, err := NewSelfMeter(prometheus.NewRegistry())
 	if err != nil {

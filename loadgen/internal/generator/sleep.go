@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/wakeup"
 )
 
-// sleep waits for ticks until ctx ends, on Go timers where there is no wakeup.
+// sleep waits for ticks until ctx ends. It uses Go timers where there is no wakeup.
 type sleep struct {
 	ctx    context.Context
 	begin  time.Time

@@ -8,21 +8,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Bundle is the template of objects of a bundle, from an index on.
+// cl2Bundle is the template of a bundle's objects, from an index on.
 type cl2Bundle struct {
 	text            *templateText
-	documents       []string // their basenames
+	documents       []string // the basename of each document
 	first, replicas int
 	labelled        bool
 }
 
-// The labels by which objects of a bundle are selected.
+// The labels that select the objects of a bundle.
 const (
 	bundleLabel      = "imported.bundle"
 	bundleIndexLabel = "imported.index"
 )
 
-// label puts the labels into the template.
+// label adds the labels to the template.
 func (b *cl2Bundle) label() bool {
 	if b.labelled {
 		return true
@@ -39,13 +39,13 @@ func (b *cl2Bundle) label() bool {
 	return b.labelled
 }
 
-// Bounds of the names of a deletion: of those that are written where labels would do, and of all.
+// A deletion of at most fewNames objects lists their names. A larger one uses labels or, without labels, at most maxNamed names.
 const (
 	fewNames = 10
 	maxNamed = 2000
 )
 
-// labelled puts labels into the objects of a phase, and returns the selector of those from an index on.
+// labelled adds labels to the objects of a phase and returns a selector for the objects from an index on.
 func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool) {
 	for _, b := range c.madeBy[key] {
 		if !b.label() {
@@ -59,7 +59,7 @@ func (c *cl2) labelled(key cl2Objects, from int) (labelSelector string, ok bool)
 	return labelSelector, len(c.madeBy[key]) > 0
 }
 
-// deletions are the actions that delete the objects of a phase that are too many, by their names.
+// deletions returns the actions that delete the excess objects of a phase, by name or by label.
 func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 	for i := len(p.keys) - 1; i >= 0; i-- {
 		key := p.keys[i]

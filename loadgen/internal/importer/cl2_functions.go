@@ -12,20 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// symbol is a value that is known only when an object is made, as its index: in a text it is the expression that gives
-// it then. value is that of the index for which a template is rendered.
+// symbol is a value, such as an object's index, that is known only when the load creates the object. In a text it appears as
+// the expression that yields the value then. value is its value for the index for which a template is being rendered.
 type symbol struct {
 	expr  string
 	value any
-	drawn bool // at random: there is no value before
+	drawn bool // drawn at random: it has no value yet
 }
 
 func (s symbol) String() string { return "{{" + s.expr + "}}" }
 
-// Format writes the expression, whatever the verb.
+// Format writes the expression for every verb.
 func (s symbol) Format(f fmt.State, _ rune) { fmt.Fprint(f, "{{"+s.expr+"}}") }
 
-// concrete is a value of which a decision depends.
+// concrete returns the value that a decision depends on. It fails if the value is drawn at random.
 func concrete(v any) (any, error) {
 	s, ok := v.(symbol)
 	switch {
@@ -70,7 +70,8 @@ func toFloat(v any) (float64, error) {
 	return 0, fmt.Errorf("%v is no number", v)
 }
 
-// arithmetic is a function of numbers: whole ones with whole, and of symbols the expression of sprig's function.
+// arithmetic returns a function of numbers, with an integer result if whole is set. For symbols, the function returns an
+// expression that calls the function name of sprig.
 func arithmetic(name string, whole bool, fold func(a, b float64) (float64, error)) func(...any) (any, error) {
 	return func(args ...any) (any, error) {
 		if len(args) == 0 {
@@ -117,8 +118,8 @@ func exact(f func(a, b float64) float64) func(a, b float64) (float64, error) {
 	return func(a, b float64) (float64, error) { return f(a, b), nil }
 }
 
-// cl2Functions are the functions of ClusterLoader2's templates (pkg/config/template_functions.go), and those of
-// text/template that decide, for symbols.
+// cl2Functions returns the functions of ClusterLoader2's templates (pkg/config/template_functions.go). It replaces the
+// functions of text/template that decide with versions that accept symbols.
 func cl2Functions(files fs.FS) template.FuncMap {
 	add := exact(func(a, b float64) float64 { return a + b })
 	subtract := exact(func(a, b float64) float64 { return a - b })
@@ -215,7 +216,7 @@ func cl2Functions(files fs.FS) template.FuncMap {
 	return all
 }
 
-// random adds the functions that draw: the load draws, when it makes an object.
+// random adds the functions that draw random values. The load draws them when it creates an object.
 func random(all template.FuncMap) {
 	between := func(from, to any) (any, error) {
 		a, err := toFloat(from)
@@ -241,7 +242,7 @@ func random(all template.FuncMap) {
 	all["RandDataWithSeed"] = func(n, _ any) (any, error) { return letters(n) }
 }
 
-// decisions replaces the functions of text/template that compare.
+// decisions replaces the comparisons and the logical functions of text/template.
 func decisions(all template.FuncMap) {
 	compare := func(holds func(order int, equal bool) bool) func(a any, others ...any) (bool, error) {
 		return func(a any, others ...any) (bool, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// podStartup is a transition from the first sight of a pod until it runs, with a gate for each bound.
+// podStartup adds a transition from the first observation of a pod until it runs, with a gate for each threshold.
 func (c *cl2) podStartup(m call) {
 	name := nameOf(m.id)
 	t := newMapping()
@@ -28,7 +28,7 @@ func (c *cl2) podStartup(m call) {
 	}{{"perc50Threshold", 0.5}, {"perc90Threshold", 0.9}, {"perc99Threshold", 0.99}} {
 		bound := m.duration(q.param, whole)
 		if q.quantile != 0.99 && bound >= m.duration("perc99Threshold", whole) {
-			continue // the bound of the 99th percentile holds for it
+			continue // the bound of the 99th percentile covers it
 		}
 		g := flow("name", unique(fmt.Sprintf("%s-p%g", name, 100*q.quantile), c.gateSet), "objective", "transition-latency", "transition", name)
 		if q.quantile != 0.99 {
@@ -41,7 +41,7 @@ func (c *cl2) podStartup(m call) {
 	}
 }
 
-// responsiveness are the objectives of calls of the API.
+// responsiveness adds gates or figures for the latency of API calls.
 func (c *cl2) responsiveness(m call) {
 	single := m.duration("singleResourceThreshold", time.Second).String()
 	judged := m.flag("enableViolations", false)
@@ -63,7 +63,7 @@ func (c *cl2) responsiveness(m call) {
 	}
 }
 
-// figure adds a row of the table of variants, over the phases of its measurement.
+// figure adds a row to the comparison table, over the phases of its measurement.
 func (c *cl2) figure(m call, row *mapping) {
 	row.set("name", unique(phaseName(row), c.gateSet))
 	if c.since(row, m, true) {
@@ -71,10 +71,10 @@ func (c *cl2) figure(m call, row *mapping) {
 	}
 }
 
-// scrapeEvery is the interval at which a run records metrics, unless it is said.
+// scrapeEvery is the default interval at which a run records metrics.
 const scrapeEvery = 5 * time.Second
 
-// throughput is the highest rate of scheduled pods, over intervals of some length: two scrapes lie so far apart.
+// throughput adds a gate or figure for the highest rate of scheduled pods. A rate over an interval needs two scrapes.
 func (c *cl2) throughput(m call) {
 	interval := m.duration("measurmentInterval", scrapeEvery) // as ClusterLoader2 spells it
 	scrape := min(max(interval, time.Second), scrapeEvery)
@@ -96,19 +96,19 @@ func (c *cl2) throughput(m call) {
 	c.figure(m, flow("name", "scheduling-throughput", "expr", expr, "unit", "per second", "better", "higher"))
 }
 
-// cl2Pods is the labels of pods that a phase makes.
+// cl2Pods contains the labels of pods that a phase creates.
 type cl2Pods struct {
 	phase  int
 	labels map[string]string
 }
 
-// makesOthers reports whether phases from a number on make pods that a selector does not select.
+// makesOthers reports whether phases from a number on create pods that a selector does not match.
 func (c *cl2) makesOthers(from int, of map[string]string) bool {
 	return slices.ContainsFunc(c.pods, func(p cl2Pods) bool { return p.phase >= from && !selects(of, p.labels) })
 }
 
-// since notes that a gate or a row is over the phases from a measurement's start to now, as one window where that can be. False:
-// no phase lies between, which is a remark.
+// since restricts a gate or a row to the phases from a measurement's start to now, if possible as one window. It adds a
+// remark and returns false if no phase lies between.
 func (c *cl2) since(row *mapping, m call, window bool) bool {
 	if m.from >= len(c.phases) {
 		if id := "nothing " + m.id; !c.told[id] {
@@ -121,16 +121,16 @@ func (c *cl2) since(row *mapping, m call, window bool) bool {
 	return true
 }
 
-// cl2Window is the phases that a gate or a row is over.
+// cl2Window is the span of phases for a gate or a row.
 type cl2Window struct {
 	row    *mapping
 	span   burnSpan
-	window bool // they are one window; else each phase is one
+	window bool // the phases are one window; otherwise each phase is its own
 }
 
 var percentV = regexp.MustCompile(`%v`)
 
-// queries adds a gate for each query with a bound, and a row for each one without.
+// queries adds a gate for each query with a threshold and a figure for each query without one.
 func (c *cl2) queries(m call) {
 	unit := m.text("unit", "")
 	scale, known := cl2Units()[unit]
@@ -181,15 +181,15 @@ func (c *cl2) queries(m call) {
 	}
 }
 
-// cl2Unit is a unit of a scenario for one that a query of ClusterLoader2 names: of how many of those it is made, and the suffix
-// of a bound in the query's unit.
+// cl2Unit converts a unit of ClusterLoader2's queries to a unit of scenarios. per is how many of the query's units make one
+// unit of the scenario. suffix is the suffix for a bound in the query's unit.
 type cl2Unit struct {
 	unit   scenario.Unit
 	per    float64
 	suffix string
 }
 
-// cl2Units are the units of queries that a scenario has too. ClusterLoader2 takes any text.
+// cl2Units returns the query units that scenarios support. ClusterLoader2 accepts any text as a unit.
 func cl2Units() map[string]cl2Unit {
 	all := map[string]cl2Unit{"": {}, "none": {}}
 	for unit, names := range map[cl2Unit][]string{

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// cl2Measurement is a measurement from its start on.
+// cl2Measurement is a measurement that was started.
 type cl2Measurement struct {
 	item   *item
 	method string
@@ -15,17 +15,17 @@ type cl2Measurement struct {
 	from   int // number of the first phase after its start
 }
 
-// call is one call of a measurement: its parameters, those of its start behind them.
+// call is one call of a measurement. Its own parameters take precedence over the parameters of its start.
 type call struct {
-	*fields // of the step
+	*fields // parameters of the step
 	own     *fields
-	start   *fields // nil: none
+	start   *fields // nil if there was no start
 	item    *item
 	id      string
 	from    int // number of the first phase after the start
 }
 
-// param is the fields in which a parameter is said.
+// param returns the fields that set a parameter.
 func (m call) param(key string) *fields {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil && f.has(key) {
@@ -45,7 +45,7 @@ func (m call) number(key string, otherwise float64) float64 {
 func (m call) flag(key string, otherwise bool) bool { return m.param(key).flag(key, otherwise) }
 func (m call) at(key string) Remark                 { return m.param(key).at(key) }
 
-// measure does the measurements of a step, which go on side by side: what they wait for is one condition.
+// measure converts the measurements of a step, which run in parallel. It combines the conditions that they wait for.
 func (c *cl2) measure(step string, all []*fields) {
 	var waits []string
 	var within time.Duration
@@ -70,7 +70,7 @@ func (c *cl2) measure(step string, all []*fields) {
 	}
 }
 
-// measurement does one call, and returns the conditions that it waits for.
+// measurement converts one call and returns the conditions that it waits for.
 func (c *cl2) measurement(method string, m call) (waits []string, within time.Duration) {
 	key := method + "/" + m.id
 	known := c.measurements[key]
@@ -133,20 +133,20 @@ func (c *cl2) measurement(method string, m call) (waits []string, within time.Du
 		c.queries(m)
 	case "Sleep":
 		c.pause(m.id, m.duration("duration", 0))
-	case "Timer": // each phase's length is measured
+	case "Timer": // a run measures the length of each phase anyway
 	default:
 		c.unsupported(method, m)
 	}
 	return nil, 0
 }
 
-// merged is a mapping with the fields of another over its own.
+// merged returns a mapping with the fields of base and over. The fields of over take precedence.
 func merged(base, over *yaml.Node) *yaml.Node {
 	m := &yaml.Node{Kind: yaml.MappingNode}
 	for _, n := range []*yaml.Node{over, base} {
 		if n != nil && n.Kind == yaml.MappingNode {
 			m.Line = n.Line
-			m.Content = append(m.Content, n.Content...) // the first of a key counts
+			m.Content = append(m.Content, n.Content...) // readers use the first field with a key
 		}
 	}
 	return m
@@ -162,7 +162,7 @@ func (c *cl2) supported(method string) bool {
 	return false
 }
 
-// waitsAtOnce reports whether a measurement waits whatever its action is.
+// waitsAtOnce reports whether a measurement waits in any action, also in "start".
 func waitsAtOnce(method string) bool {
 	switch method {
 	case "WaitForRunningPods", "WaitForNodes", "WaitForBoundPVCs", "WaitForGenericK8sObjects":
@@ -171,13 +171,13 @@ func waitsAtOnce(method string) bool {
 	return false
 }
 
-// unreadParams remarks on parameters that change what a measurement does, and were not read.
+// unreadParams adds remarks on unread parameters that could change a measurement.
 func (c *cl2) unreadParams(method string, m call) {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f == nil {
 			continue
 		}
-		// How results are written, how often is looked, and kinds and labels of the start.
+		// These set how results are written, how often to poll, and kinds and labels that the start needs.
 		f.ignore("action", "metricName", "metricVersion", "unit", "dimensions", "summaryName", "useSimpleLatencyQuery", "refreshInterval", "syncTimeout",
 			"checkIfPodsAreUpdated", "apiVersion", "kind", "labelSelector", "operationTimeout", "timeout", "threshold", "enableViolations", "label", "prometheusClient",
 			"measurmentInterval", "schedulerName", "allowedSlowCalls", "customThresholds", "singleResourceThreshold", "queries", "perc50Threshold", "perc90Threshold", "perc99Threshold")
@@ -190,7 +190,7 @@ func (c *cl2) unreadParams(method string, m call) {
 	}
 }
 
-// unsupported remarks on a measurement once.
+// unsupported adds one remark on a measurement that is not supported.
 func (c *cl2) unsupported(method string, m call) {
 	if id := "method " + method + m.id; !c.told[id] {
 		c.told[id] = true

@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// cl2Phase is a phase of a step: objects of a bundle, as many as it says in each namespace of a range.
+// cl2Phase is a phase of a step. It brings the bundles in each namespace of a range to a number of replicas.
 type cl2Phase struct {
 	*fields
 	item       *item
 	objects    []*fields
 	want, have int
-	spread     int    // namespaces; 0: objects without namespace
-	where      string // the range, for a person
+	spread     int    // number of namespaces; 0: objects without a namespace
+	where      string // the range, for messages
 	keys       []cl2Objects
 }
 
-// change is by how many bundles the phase changes what there is.
+// change returns the number of bundles that the phase creates, updates or deletes.
 func (p *cl2Phase) change() int {
 	switch {
 	case p.want == p.have:
@@ -34,7 +34,7 @@ func (p *cl2Phase) change() int {
 	return (p.have - p.want) * max(1, p.spread)
 }
 
-// phasesOf adds the phases of a step as one phase: creations as loads, the others as actions.
+// phasesOf merges the phases of a step into one phase. Creations become loads, the rest becomes actions.
 func (c *cl2) phasesOf(name string, all []*fields) {
 	var phases []*cl2Phase
 	together := map[string]int{}
@@ -45,7 +45,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	phase := newMapping()
 	phase.set("name", "")
-	c.phases = append(c.phases, phase) // remarks stand before it
+	c.phases = append(c.phases, phase) // remarks go before it
 	var loads, actions []*mapping
 	var rates []float64
 	var takes time.Duration
@@ -78,13 +78,13 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	}
 	if len(loads)+len(actions) == 0 {
 		c.phases = c.phases[:len(c.phases)-1]
-		if phase.HeadComment != "" { // remarks on what is not there
+		if phase.HeadComment != "" { // remarks on objects that were left out
 			c.top = append(c.top, commentsOf(phase.Node)...)
 		}
 		return
 	}
 	phase.set("name", unique(name, c.names))
-	// Actions follow each other; together they take the time that they would side by side.
+	// Actions run one after another. Together they take as long as they would in parallel.
 	sum := 0.0
 	for _, r := range rates {
 		sum += r
@@ -109,7 +109,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 	phase.set("within", length(2*takes+10*time.Minute))
 }
 
-// readPhase reads a phase and what there is of its objects.
+// readPhase reads a phase and the current number of its objects.
 func (c *cl2) readPhase(f *fields) *cl2Phase {
 	p := &cl2Phase{fields: f, item: c.item(), objects: f.list("objectBundle"), want: f.integer("replicasPerNamespace", 0)}
 	r := f.sub("namespaceRange")
@@ -139,7 +139,7 @@ func (c *cl2) readPhase(f *fields) *cl2Phase {
 	return p
 }
 
-// bundle are the templates of a phase's objects, and how many objects a bundle has.
+// bundle returns the templates of a phase's objects and the number of objects in a bundle.
 func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	var parts, documents []string
 	file := "bundle.yaml"
@@ -152,7 +152,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 		key := p.keys[i]
 		values := maps.Clone(c.values)
 		maps.Copy(values, o.values("templateFillMap"))
-		if p.want < p.have { // only the kind is of interest
+		if p.want < p.have { // only the kind matters
 			if _, known := c.made[key]; known {
 				each++
 				continue
@@ -200,7 +200,7 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	text := strings.Join(parts, "---\n")
 	if p.want == p.have {
 		c.updates++
-		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // draws differ from those before
+		text = strings.Repeat("{{- $_ := randInt 0 2 }}\n", c.updates) + text // makes its draws differ from earlier ones
 	}
 	made := c.template(t, file, text)
 	if p.want > p.have {
@@ -212,10 +212,10 @@ func (c *cl2) bundle(p *cl2Phase) (templates []*mapping, each int) {
 	return []*mapping{t}, each
 }
 
-// noValue is what a template writes for a value that it lacks.
+// noValue is the text that a template renders for a missing value.
 const noValue = "<no value>"
 
-// note keeps what is made, and remarks on what a bundled plane lacks.
+// note records the objects of a phase and adds remarks on what a bundled control plane lacks.
 func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	c.made[key] = madeObjects{kind: m.kind(), apiVersion: m.apiVersion(), labels: m.labels(), pods: m.podLabels(), names: []string{m.name()}}
 	if p.want > p.have && podSpec(m.kind()) != nil {
@@ -243,7 +243,7 @@ func (c *cl2) note(p *cl2Phase, key cl2Objects, m manifest) {
 	}
 }
 
-// creation is the load of a phase that makes objects.
+// creation returns the load of a phase that creates objects.
 func (c *cl2) creation(p *cl2Phase, pace cl2Pace, templates []*mapping, each int) *mapping {
 	l := newMapping()
 	basename := p.keys[0].basename
@@ -260,7 +260,7 @@ func (c *cl2) creation(p *cl2Phase, pace cl2Pace, templates []*mapping, each int
 	return l
 }
 
-// objectsAction creates or applies the objects of a phase.
+// objectsAction returns an action that creates or applies the objects of a phase.
 func (c *cl2) objectsAction(kind string, p *cl2Phase, templates []*mapping) *mapping {
 	a := newMapping()
 	a.set("kind", kind)

@@ -16,13 +16,13 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// cl2Templates renders files below the directory of a test.
+// cl2Templates renders files in the directory of a test.
 type cl2Templates struct {
 	files  fs.FS
-	limits *bounds.Bounds // of all of the import
+	limits *bounds.Bounds // for the whole import
 }
 
-// render executes a file with values.
+// render executes a template file with values.
 func (t cl2Templates) render(file string, values map[string]any) (text, source string, err error) {
 	name := path.Clean(strings.TrimPrefix(file, "/"))
 	data, err := fs.ReadFile(t.files, name)
@@ -46,7 +46,7 @@ func (t cl2Templates) render(file string, values map[string]any) (text, source s
 	return b.String(), string(data), nil
 }
 
-// decideByValues makes the conditions of a template those of values and not of symbols.
+// decideByValues makes the conditions of a template evaluate symbols to their values.
 func decideByValues(tree *parse.Tree) {
 	ask := func(p *parse.PipeNode) {
 		if p == nil {
@@ -67,10 +67,10 @@ func decideByValues(tree *parse.Tree) {
 	})
 }
 
-// maxIndexes bounds how many indexes of an object are looked at one by one.
+// maxIndexes is the maximum number of indexes for which an object is rendered separately.
 const maxIndexes = 1000
 
-// indexExpr is the index of an object in a template of a load, whose replicas count from 1: the first one's on.
+// indexExpr returns the expression for an object's index, from first on, in a template of a load. Replicas count from 1.
 func indexExpr(first int) string {
 	switch first {
 	case 0:
@@ -81,8 +81,8 @@ func indexExpr(first int) string {
 	return fmt.Sprintf("add .Replica %d", first-1)
 }
 
-// object is the template of objects of a bundle for loads, from one index on: what depends on the index is an
-// expression, and where the index decides, so does the template.
+// object returns the template of a bundle's objects for a load, from an index on. Values that depend on the index become
+// expressions. If the structure depends on the index, the template selects between variants.
 func (t cl2Templates) object(file, basename string, first, replicas int, values map[string]any) (string, error) {
 	var texts []string
 	indexes := map[string][]int{}
@@ -137,7 +137,7 @@ func numbers(all []int) string {
 
 var blockScalar = regexp.MustCompile(`(?m)[|>][-+0-9]*\s*$`)
 
-// tidy drops blank lines and comments, unless they may be of a text.
+// tidy removes blank lines and comments, unless they may belong to a block scalar.
 func tidy(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""

@@ -9,7 +9,7 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// A template of a load renders for each replica what ClusterLoader2 renders for its index.
+// For each replica, the template of a load renders the same objects as ClusterLoader2 for the index.
 func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":    "kind: A\nmetadata: {name: \"{{.Name}}\"}\nn: {{MultiplyInt 2 (AddInt .Index 1)}}\nm: {{MaxInt .Index 3}}\np: '{{printf \"%s-%d\" .BaseName .Index}}'\n",
@@ -43,7 +43,7 @@ func TestObjectsAreThoseOfClusterLoader(t *testing.T) {
 	}
 }
 
-// What a test draws is drawn for each object, and no decision can depend on it.
+// Random values of a test are drawn for each object, and no decision may depend on them.
 func TestDrawsOfClusterLoader(t *testing.T) {
 	templates := cl2Templates{fstest.MapFS{
 		"draws.yaml":   {Data: []byte("kind: A\nn: {{RandIntRange 3 5}}\nsame: {{RandIntRange 4 4}}\ntext: {{RandData 6}}\n")},

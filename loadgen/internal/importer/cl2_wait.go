@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// selectorOf reads a label selector that asks for equality.
+// selectorOf returns the equality requirements of a label selector.
 func (c *cl2) selectorOf(m call) map[string]string {
 	text := m.text("labelSelector", "")
 	all := map[string]string{}
@@ -32,7 +32,7 @@ func (c *cl2) conditionsOf(m call, resource, test string) []string {
 	return []string{allOf(resource, c.selectorOf(m), test)}
 }
 
-// controlled is the condition that the pods of all controllers of a kind run, and those of deleted ones are gone.
+// controlled returns the condition that the pods of all controllers of a kind run and that the pods of deleted ones are gone.
 func (c *cl2) controlled(m call) []string {
 	kind := m.text("kind", "")
 	resource := resourceOf(m.text("apiVersion", ""), kind)
@@ -63,7 +63,7 @@ func (c *cl2) controlled(m call) []string {
 	return gone
 }
 
-// counted is the condition that at least so many objects hold a test, or that there are none.
+// counted returns the condition that at least as many objects as the parameter key says pass a test, or, for 0, that none exist.
 func (c *cl2) counted(m call, resource, test, key string) []string {
 	want := int(m.number(key, 0))
 	of := c.selectorOf(m)
@@ -76,7 +76,8 @@ func (c *cl2) counted(m call, resource, test, key string) []string {
 	return []string{fmt.Sprintf("count(%s where %s) >= %d", resource, test, want)}
 }
 
-// generic is the condition that so many objects have one of some conditions, or that there are so many.
+// generic returns the conditions on how many objects have one of the successful or failed conditions, or exist, and on how
+// many have a failed one.
 func (c *cl2) generic(m call) []string {
 	for _, f := range []*fields{m.own, m.fields, m.start} {
 		if f != nil {

@@ -17,7 +17,7 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// cl2 is an import of a test of ClusterLoader2 (api/types.go, pkg/test/simple_test_executor.go).
+// cl2 imports a ClusterLoader2 test (api/types.go, pkg/test/simple_test_executor.go).
 type cl2 struct {
 	*draft
 	src       *source
@@ -25,24 +25,24 @@ type cl2 struct {
 	values    map[string]any
 	tunings   map[string]*fields
 
-	replicas     map[cl2Objects]int // that there are of objects, in each namespace
+	replicas     map[cl2Objects]int // current replicas in each namespace
 	made         map[cl2Objects]madeObjects
 	madeBy       map[cl2Objects][]*cl2Bundle
 	updates      int
 	measurements map[string]*cl2Measurement
-	told         map[string]bool // remarks that are made once
+	told         map[string]bool // remarks that are made only once
 	pods         []cl2Pods
 	windows      []cl2Window
-	oneFamily    bool // all ranges of namespaces are of the same ones, from the same number on
+	oneFamily    bool // all ranges of namespaces start at the same number of the same basename
 }
 
-// cl2Objects identifies objects of a test, of one range of namespaces.
+// cl2Objects identifies the objects of a test in one range of namespaces.
 type cl2Objects struct {
 	basename, template string
 	namespaces         string
 }
 
-// below is the files by paths from a directory on, which may lead out of it.
+// below is a directory. It opens files by relative paths, which may leave the directory.
 type below string
 
 func (b below) Open(name string) (fs.File, error) {
@@ -53,7 +53,7 @@ func (b below) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// place is the text of an error that begins with a file below the directory.
+// place returns the text of err, which begins with a file name, with the directory before that name.
 func (b below) place(err error) string {
 	if b == "." {
 		return err.Error()
@@ -61,10 +61,10 @@ func (b below) place(err error) string {
 	return strings.TrimSuffix(string(b), "/") + "/" + strings.TrimPrefix(err.Error(), "/")
 }
 
-// cl2Nodes is how many nodes a test is for, unless it is said.
+// cl2Nodes is the default number of nodes.
 const cl2Nodes = 100
 
-// ClusterLoader2 imports a test of ClusterLoader2.
+// ClusterLoader2 imports a ClusterLoader2 test.
 func ClusterLoader2(file string, o Options) (*Result, error) {
 	if o.Nodes == 0 {
 		o.Nodes = cl2Nodes
@@ -90,7 +90,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	return c.convert(f)
 }
 
-// load renders and parses a file below the test's directory.
+// load renders and parses a file. Its path is relative to the directory of the test.
 func (c *cl2) load(src *source, file string, values map[string]any) (*yaml.Node, error) {
 	text, original, err := c.templates.render(file, values)
 	if err != nil {
@@ -161,8 +161,8 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	return c.finish()
 }
 
-// oneFamily reports whether all phases with namespaces take them from the same ones, from the same number on: then the
-// run's namespaces stand for them one by one.
+// oneFamily reports whether all phases take their namespaces from the same basename and start at the same number. If so,
+// the run's namespaces can replace them one by one.
 func oneFamily(steps []*fields) bool {
 	families := map[string]bool{}
 	for _, s := range steps {
@@ -178,7 +178,7 @@ func oneFamily(steps []*fields) bool {
 	return len(families) < 2
 }
 
-// flatten puts the steps of modules into their places.
+// flatten replaces steps that refer to modules with the steps of those modules.
 func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	if depth > 20 {
 		return nil, fmt.Errorf("%s: its modules contain each other", c.src.file)
@@ -206,7 +206,7 @@ func (c *cl2) flatten(steps []*fields, depth int) (all []*fields, err error) {
 	return all, nil
 }
 
-// step adds what a step does: its measurements, or its phases side by side.
+// step adds the phases of a step, which run in parallel, and its measurements.
 func (c *cl2) step(i int, s *fields) {
 	name := s.text("name", fmt.Sprintf("step-%d", i+1))
 	if phases := s.list("phases"); len(phases) > 0 {
@@ -220,19 +220,19 @@ func (c *cl2) step(i int, s *fields) {
 
 func (c *cl2) lastPhase() *yaml.Node { return c.topOf(len(c.phases) - 1) }
 
-// cl2Pace is the arrivals of a phase of a step.
+// cl2Pace is the arrival process of a phase of a step.
 type cl2Pace struct {
-	rate    float64 // of actions on bundles, a second; 0: as fast as answers come
+	rate    float64 // actions on bundles per second; 0: as fast as responses arrive
 	arrival string
 	burst   int
 	every   time.Duration
 }
 
-// actionsAtOnce is how many requests of an action are open at a time.
+// actionsAtOnce is the maximum number of concurrent requests of an action.
 const actionsAtOnce = 16
 
-// pace is what a tuning set says of n actions on bundles of so many objects, of which all phases of the step that share
-// it have together.
+// pace converts a tuning set for n actions on bundles of each objects. together is the number of actions of all phases of
+// the step that share the tuning set.
 func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	name := f.text("tuningSet", "")
 	t := c.tunings[name]
@@ -282,7 +282,7 @@ func (c *cl2) pace(item *item, f *fields, n, each, together int) cl2Pace {
 	return cl2Pace{}
 }
 
-// into sets the arrivals of a load of bundles of so many objects.
+// into sets the arrivals of a load. Each bundle has each objects.
 func (p cl2Pace) into(load *mapping, each int) {
 	if p.burst > 0 {
 		load.set("shape", flow("kind", "burst", "burst", p.burst*each, "every", length(p.every)))
@@ -297,7 +297,7 @@ func (p cl2Pace) into(load *mapping, each int) {
 	}
 }
 
-// ReadOverrides reads a file of values, as --testoverrides of ClusterLoader2 and --user-data of kube-burner.
+// ReadOverrides parses a file of values, like --testoverrides of ClusterLoader2 and --user-data of kube-burner.
 func ReadOverrides(file string, data []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(data, &values); err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// celName is the form of a resource that CEL reads as one name.
+// celName matches resources that CEL can parse as one name.
 var celName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z][a-z0-9]*)*$`)
 
-// isCustom reports whether a resource is of a group that Kubernetes does not have itself.
+// isCustom reports whether the group of a resource is not part of Kubernetes.
 func isCustom(resource string) bool {
 	_, group, _ := strings.Cut(resource, ".")
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".x-k8s.io") ||
 		group == "snapshot.storage.k8s.io" || group == "metrics.k8s.io"
 }
 
-// readyTest is CEL over an object o that a tool waits for of a kind, "" if it waits for none.
+// readyTest returns the CEL test for an object o of a kind that tools wait for, or "" if they do not wait for the kind.
 func readyTest(kind string) string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet":
@@ -49,13 +49,13 @@ func conditionTest(kind, status string) string {
 	return fmt.Sprintf(`o.status.conditions.exists(c, c.type == %q && c.status == %q)`, kind, status)
 }
 
-// The forms of jq in which kube-burner's examples test a status.
+// The jq expressions with which kube-burner's examples test a status.
 var (
 	jqCondition = regexp.MustCompile(`^\(?\s*\.conditions\.?\[\]\s*\|\s*select\(\s*\.type\s*==\s*"([A-Za-z]+)"\s*\)\s*\)?\s*\|?\s*\.status$`)
 	jqPath      = regexp.MustCompile(`^((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\s*\|\s*tostring)?(\s*\|\s*ascii_downcase)?$`)
 )
 
-// jqTest is the CEL of a test of a status that is written in jq, "" if its form is not known.
+// jqTest converts a jq test of a status to CEL. It returns "" for an unsupported form.
 func jqTest(path, want string) string {
 	path = strings.TrimSpace(path)
 	if m := jqCondition.FindStringSubmatch(path); m != nil {
@@ -71,7 +71,7 @@ func jqTest(path, want string) string {
 	return ""
 }
 
-// allOf is the condition that a test holds for each object of a resource with these labels, and with others present.
+// allOf returns the condition that a test holds for each object of a resource with these labels and with the present labels.
 func allOf(resource string, labels map[string]string, test string, present ...string) string {
 	var others []string
 	for _, key := range present {
@@ -89,7 +89,7 @@ func allOf(resource string, labels map[string]string, test string, present ...st
 	return fmt.Sprintf("%s.all(o, %s)", resource, test)
 }
 
-// noneOf is the condition that there is no object of a resource with these labels.
+// noneOf returns the condition that no object of a resource has these labels.
 func noneOf(resource string, labels map[string]string) string {
 	var tests []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -101,7 +101,7 @@ func noneOf(resource string, labels map[string]string) string {
 	return fmt.Sprintf("count(%s where %s) == 0", resource, strings.Join(tests, " && "))
 }
 
-// selector is a label selector that asks for equality.
+// selector formats labels as an equality-based label selector.
 func selector(labels map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -110,7 +110,7 @@ func selector(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
-// selects reports whether an object's labels are those that are asked for.
+// selects reports whether labels contain all asked labels.
 func selects(asked, labels map[string]string) bool {
 	for key, value := range asked {
 		if labels[key] != value {

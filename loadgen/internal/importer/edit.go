@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// edit changes the text of a template as inObject changes the objects that it renders. It reports false, and changes
-// nothing, where the text is of a form in which it cannot: whether it could is found out by rendering with all values.
+// edit applies inText to the text of a template and verifies the result: rendered with each of the values, the new text must
+// give the same objects as the old text after inObject. Otherwise edit returns the text unchanged, and false.
 func edit(text string, all []map[string]any, inText func(lines []string, m manifest, document int) []string,
 	inObject func(m manifest, document int, values map[string]any)) (string, bool) {
 	before, err := render(text, all[0])
@@ -52,7 +52,7 @@ var (
 	keyLine    = regexp.MustCompile(`^( *)("[^"]*"|'[^']*'|[^\s#:'"{\[-][^:#]*):(\s.*)?$`)
 )
 
-// documentTexts are the documents of a text, each with the separator before it.
+// documentTexts splits a text into its documents. Each keeps the separator before it.
 func documentTexts(text string) (parts []string) {
 	from := 0
 	for _, at := range separator.FindAllStringIndex(text, -1) {
@@ -68,7 +68,7 @@ func hasFields(lines []string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return keyLine.MatchString(l) })
 }
 
-// plain reports whether a line has nothing of the document: blank, a comment, or an action alone.
+// plain reports whether a line has no content: it is blank, a comment, a separator, or only an action.
 func plain(line string) bool {
 	t := strings.TrimSpace(line)
 	return t == "" || strings.HasPrefix(t, "#") || strings.HasPrefix(t, "---") || actionLine.MatchString(line)
@@ -76,8 +76,8 @@ func plain(line string) bool {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// find is the line of a key below another, whose children end before end; -1: there is none. childIndent is that of
-// the children, -1 if there are none.
+// find returns the line of a key in the block from from to end below a key with parentIndent, or -1 if it is missing.
+// childIndent is the indent of the keys in the block, or -1 if the block is empty.
 func find(lines []string, from, end, parentIndent int, key string) (at, childIndent int) {
 	childIndent = -1
 	for i := from; i < end; i++ {
@@ -98,7 +98,7 @@ func find(lines []string, from, end, parentIndent int, key string) (at, childInd
 	return -1, childIndent
 }
 
-// blockEnd is the line after the children of the key at a line.
+// blockEnd returns the line after the last child of the key at a line.
 func blockEnd(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines); i++ {
@@ -113,7 +113,7 @@ func blockEnd(lines []string, at int) int {
 	return end
 }
 
-// addEntries puts entries, whose values are YAML, below a path of a document, which is made as far as it is missing.
+// addEntries adds entries, whose values are YAML, below a path of a document. It creates the missing part of the path.
 func addEntries(lines, path []string, entries map[string]string) []string {
 	from, end, indent := 0, len(lines), -1
 	for depth, key := range path {
@@ -142,10 +142,10 @@ func addEntries(lines, path []string, entries map[string]string) []string {
 	return slices.Insert(slices.Clone(lines), from, missing(nil, entries, child)...)
 }
 
-// flowValue is a key whose value is a mapping on its line.
+// flowValue matches a key whose value is a flow mapping on the same line.
 var flowValue = regexp.MustCompile(`^ *[^\s#:'"{\[-][^:#]*:\s+\{([^{]|$)`)
 
-// intoFlow puts entries below a path into the text of a mapping behind its brace.
+// intoFlow adds entries below a path to a flow mapping. text is the rest of the line after the opening brace.
 func intoFlow(text string, path []string, entries map[string]string) string {
 	text = text[len(text)-len(strings.TrimLeft(text, " ")):]
 	var b strings.Builder
@@ -173,7 +173,7 @@ func inFlow(entries map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing are the lines of entries below the rest of a path.
+// missing returns the lines of the rest of a path and of the entries below it.
 func missing(path []string, entries map[string]string, indent int) (lines []string) {
 	for _, key := range path {
 		lines = append(lines, strings.Repeat(" ", indent)+key+":")
@@ -185,7 +185,7 @@ func missing(path []string, entries map[string]string, indent int) (lines []stri
 	return lines
 }
 
-// dropEntries takes the entries of these names out below a path, and the path's last key if nothing is left.
+// dropEntries removes the named entries below a path. It also removes the last key of the path if no entry is left.
 func dropEntries(lines, path, names []string) []string {
 	from, end, indent := 0, len(lines), -1
 	last := -1

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// addLabels puts labels into every object of a template, and into the templates of pods; their values may be templates.
-// labels gives those of a document. With inherit, the templates of pods get the object's own labels too.
+// addLabels adds labels to every object of a template and to its pod templates. The values of labels may be templates.
+// labels returns the labels for a document. With inherit, pod templates also get the labels of their object.
 func addLabels(text string, values []map[string]any, inherit bool, labels func(document int) map[string]string) (string, bool) {
 	inherited := map[int][]string{} // keys, by document
 	return edit(text, values, func(lines []string, m manifest, document int) []string {
@@ -54,7 +54,7 @@ func addLabels(text string, values []map[string]any, inherit bool, labels func(d
 	})
 }
 
-// ownLabelTexts are the labels of an object as they are written, those that are on lines of their own.
+// ownLabelTexts returns the labels of an object as the text has them, if each is on its own line.
 func ownLabelTexts(lines []string, m manifest) map[string]string {
 	own := map[string]string{}
 	from, end, indent := 0, len(lines), -1
@@ -78,7 +78,7 @@ func ownLabelTexts(lines []string, m manifest) map[string]string {
 	return own
 }
 
-// labelPaths are where an object has labels: its own, and those of its pods.
+// labelPaths returns the paths of an object's labels and of its pods' labels.
 func labelPaths(m manifest) [][]string {
 	all := [][]string{{"metadata", "labels"}}
 	switch m.kind() {
@@ -88,7 +88,7 @@ func labelPaths(m manifest) [][]string {
 	return all
 }
 
-// filled is the text of a template with its values.
+// filled renders a template text with its values.
 func filled(text string, values map[string]any) string {
 	if t, err := template.ParseValue(text); err == nil {
 		if v, err := t.Value(values, 1, 1); err == nil {
@@ -98,14 +98,14 @@ func filled(text string, values map[string]any) string {
 	return text
 }
 
-// without are the entries whose keys a mapping does not have.
+// without returns the entries whose keys are missing in m.
 func without(entries map[string]string, m manifest) map[string]string {
 	all := maps.Clone(entries)
 	maps.DeleteFunc(all, func(key, _ string) bool { _, own := m[key]; return own })
 	return all
 }
 
-// dropNodeSelectors takes the selectors of nodes by these labels out of a template.
+// dropNodeSelectors removes the node selectors with these labels from a template.
 func dropNodeSelectors(text string, values []map[string]any, names []string) (string, bool) {
 	return edit(text, values, func(lines []string, m manifest, _ int) []string {
 		at := podSpec(m.kind())
@@ -127,12 +127,12 @@ func dropNodeSelectors(text string, values []map[string]any, names []string) (st
 	})
 }
 
-// nodeLabels are labels of all simulated nodes.
+// nodeLabels returns the labels that all simulated nodes have.
 func nodeLabels() []string {
 	return []string{"kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 }
 
-// foreignSelectors are the labels by which pods of objects select nodes and that simulated nodes do not have.
+// foreignSelectors returns the labels in node selectors of pods that simulated nodes do not have.
 func foreignSelectors(all []manifest) (names []string) {
 	for _, m := range all {
 		at := podSpec(m.kind())

@@ -36,7 +36,7 @@ func always(labels map[string]string) func(int) map[string]string {
 	return func(int) map[string]string { return labels }
 }
 
-// Values of labels may be templates, and differ by document.
+// Values of labels may be templates and may differ by document.
 func TestLabelsOfDocumentsAndReplicas(t *testing.T) {
 	const text = "kind: A\nmetadata:\n  name: a\n---\nkind: B\nmetadata:\n  name: b\n"
 	got, ok := addLabels(text, replicas(3), false, func(document int) map[string]string {
@@ -49,7 +49,7 @@ func TestLabelsOfDocumentsAndReplicas(t *testing.T) {
 	}
 }
 
-// Pods get the labels of their Deployment, as kube-burner does it.
+// Pods get the labels of their Deployment, as in kube-burner.
 func TestPodsInheritLabels(t *testing.T) {
 	const text = "kind: Deployment\nmetadata:\n  name: a\n  labels:\n    tier: '{{.Replica}}'\n    app: a\nspec:\n  template:\n    metadata:\n      labels: {app: a}\n    spec: {}\n"
 	want := strings.NewReplacer("labels:\n    tier", "labels:\n    job: \"j\"\n    tier", "{app", "{job: \"j\", tier: '{{.Replica}}', app").Replace(text)
@@ -59,7 +59,7 @@ func TestPodsInheritLabels(t *testing.T) {
 	}
 }
 
-// A text in which the labels cannot be put stays as it is.
+// A text to which the labels cannot be added stays unchanged.
 func TestTemplatesInOneLineAreLeft(t *testing.T) {
 	for _, text := range []string{
 		"{kind: ConfigMap, metadata: {name: a}}\n",
@@ -71,7 +71,7 @@ func TestTemplatesInOneLineAreLeft(t *testing.T) {
 	}
 }
 
-// replicas are the values of the first replicas.
+// replicas returns the template values for the first n replicas.
 func replicas(n int) (all []map[string]any) {
 	for i := range n {
 		all = append(all, map[string]any{"Replica": i + 1})

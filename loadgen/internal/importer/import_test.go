@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the scenarios and remarks in testdata")
 
-// unpack writes the files of an archive into a directory, the test's working directory.
+// unpack writes the files of an archive to a new working directory for the test.
 func unpack(t *testing.T, a *txtar.Archive) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func unpack(t *testing.T, a *txtar.Archive) {
 	t.Chdir(dir)
 }
 
-// runImport does what the first line of an archive says: TOOL PATH NAME=VALUE..., with nodes= for the number of nodes.
+// runImport runs the import in the first line of an archive: TOOL PATH NAME=VALUE..., with nodes= for the number of nodes.
 func runImport(t *testing.T, line string) (*Result, error) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -63,7 +63,7 @@ func runImport(t *testing.T, line string) (*Result, error) {
 	return Kwok(words[1:2], o)
 }
 
-// Each archive has a configuration, the scenario that it becomes, and the remarks with the number of parts.
+// Each archive contains a configuration, the resulting scenario, and the remarks with the number of parts.
 func TestImports(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -105,7 +105,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// compare compares with files of the archive, or rewrites them.
+// compare compares the results with the files of the archive, or rewrites those files.
 func compare(t *testing.T, file string, a *txtar.Archive, got map[string]string) {
 	t.Helper()
 	for _, name := range []string{"want.yaml", "want.remarks"} {
@@ -131,7 +131,7 @@ func compare(t *testing.T, file string, a *txtar.Archive, got map[string]string)
 	}
 }
 
-// The scenario makes as many objects of each kind as the configuration says: iterations times replicas.
+// The scenario creates as many objects of each kind as the configuration: iterations times replicas.
 func TestImportedObjectsAreCounted(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestImportedObjectsAreCounted(t *testing.T) {
 	}
 }
 
-// With templates beside it the scenario is the same.
+// Templates in separate files do not change the scenario.
 func TestTemplatesBesideTheScenario(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestTemplatesBesideTheScenario(t *testing.T) {
 	}
 }
 
-// Line ends of Windows change nothing.
+// Windows line endings do not change the result.
 func TestWindowsLineEnds(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/kube-burner-rollout.txtar")
 	if err != nil {
@@ -225,7 +225,7 @@ func TestWindowsLineEnds(t *testing.T) {
 	}
 }
 
-// What is no configuration, or none that can be read, is one error with its place.
+// An invalid or unreadable configuration gives one error with its place.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ tool, config, want string }{
 		{"kube-burner", "a: 1\n", "config.yml: it is no configuration of kube-burner: it has neither jobs nor global"},

@@ -1,6 +1,6 @@
-// Package importer turns configurations of other load tools into scenarios: of kube-burner,
-// ClusterLoader2 and KWOK. What cannot be carried over is a Remark, and a comment at its place in the
-// scenario. Every scenario that it gives is valid.
+// Package importer converts configurations of kube-burner, ClusterLoader2 and KWOK into scenarios. It reports each part
+// that it cannot convert as a Remark, and as a comment at the matching place in the scenario. Every scenario that it
+// returns is valid.
 package importer
 
 import (
@@ -14,41 +14,41 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Options of an import.
+// Options configure an import.
 type Options struct {
-	// Values are those of the configuration's own template, by name.
+	// Values are the values for the configuration's own template, by name.
 	Values map[string]any
-	// Nodes is how many simulated nodes there are; 0: as many as the pods need, or the tool's default.
+	// Nodes is the number of simulated nodes. 0 means as many as the pods need, or the tool's default.
 	Nodes int
-	// OwnCluster imports for a cluster of the user's: without simulated nodes, and with node selectors.
+	// OwnCluster imports for the user's own cluster: without simulated nodes, and with the pods' node selectors.
 	OwnCluster bool
-	// Beside gives templates as files beside the scenario, instead of texts in it.
+	// Beside writes templates to separate files, not into the scenario.
 	Beside bool
-	// Alerts and Metrics are further profiles of kube-burner.
+	// Alerts and Metrics are additional kube-burner profiles.
 	Alerts, Metrics []string
 }
 
-// Result is a scenario and what it lacks.
+// Result is a scenario and the remarks on what it lacks.
 type Result struct {
 	Name     string
 	Scenario []byte // YAML
-	Files    []File // beside the scenario
-	// Items are the parts of the configuration, as jobs, objects and measurements; Whole of them
-	// have no remark.
+	Files    []File // templates that the scenario refers to
+	// Items is the number of parts of the configuration, such as jobs, objects and measurements. Whole is the number
+	// of parts without a remark.
 	Items, Whole int
 	Remarks      []Remark // in the order of the scenario
 }
 
-// File is a template beside the scenario.
+// File is a template in its own file.
 type File struct {
-	Name string // relative
+	Name string // relative path
 	Data []byte
 }
 
-// Remark is one thing that could not be carried over, or not as it was.
+// Remark describes one part of the configuration that was not carried over, or that was changed.
 type Remark struct {
 	File  string
-	Line  int // 0: not known
+	Line  int // 0 if unknown
 	Field string
 	Text  string
 }
@@ -66,11 +66,11 @@ func (r Remark) place() string {
 	return strings.Join(parts, ": ")
 }
 
-// draft is a scenario that is being written.
+// draft is a scenario under construction.
 type draft struct {
 	options Options
-	file    string   // the configuration
-	head    []string // of the comment at the top
+	file    string   // path of the configuration
+	head    []string // lines of the comment at the top
 
 	name, description string
 	nodes, record     *mapping
@@ -81,21 +81,21 @@ type draft struct {
 	compare           []*mapping
 	top               []string // comments before the phases
 
-	names   map[string]bool // of phases and loads
+	names   map[string]bool // names of phases and loads
 	gateSet map[string]bool // names of gates and figures
 	texts   []*templateText
 	items   []*item
 	remarks []Remark
-	quiet   bool // what is written now was remarked on before
+	quiet   bool // suppresses remarks that were already made
 }
 
 func newDraft(o Options, file string) *draft {
 	return &draft{options: o, file: file, namespaceLabels: map[string]string{}, names: map[string]bool{}, gateSet: map[string]bool{}}
 }
 
-// templateText is a template in the scenario, or a file beside it.
+// templateText is a template, which stands in the scenario or in its own file.
 type templateText struct {
-	at   *mapping // of which it is the text
+	at   *mapping // mapping that gets the text
 	file string
 	text string
 }
@@ -112,7 +112,7 @@ func (d *draft) item() *item {
 	return i
 }
 
-// remark notes what could not be carried over, with a comment before a node; nil: before the phases.
+// remark records a part that was not carried over and adds a comment before node, or before the phases if node is nil.
 func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	if i.draft.quiet {
 		return
@@ -127,13 +127,13 @@ func (i *item) remark(node *yaml.Node, at Remark, format string, args ...any) {
 	addComment(node, at.comment())
 }
 
-// comment is the remark as it stands in the scenario: without the directory of the file.
+// comment formats the remark for the scenario. It omits the directory of the file.
 func (r Remark) comment() string {
 	r.File = r.File[strings.LastIndexByte(r.File, '/')+1:]
 	return "NOT CARRIED OVER: " + r.String()
 }
 
-// nothing is the error of a configuration of which no phase is left.
+// nothing returns the error for a configuration that yields no phase.
 func (d *draft) nothing(file string) error {
 	if len(d.remarks) == 0 {
 		return fmt.Errorf("%s: it has nothing that a scenario does", file)
@@ -145,14 +145,14 @@ func (d *draft) nothing(file string) error {
 	return fmt.Errorf("%s: nothing of it can be carried over: %s%s", file, d.remarks[0], more)
 }
 
-// template adds a text to a template; file is the name that it has beside the scenario.
+// template attaches text to the mapping at. file is the name of the template if it gets its own file.
 func (d *draft) template(at *mapping, file, text string) *templateText {
 	t := &templateText{at, file, text}
 	d.texts = append(d.texts, t)
 	return t
 }
 
-// finish writes the scenario and checks it.
+// finish writes and validates the scenario.
 func (d *draft) finish() (*Result, error) {
 	for _, t := range d.texts {
 		t.at.set("text", t.text)
@@ -188,7 +188,7 @@ func (d *draft) finish() (*Result, error) {
 	return r, err
 }
 
-// invalid is the errors of the scenario, a line each, with the configuration in place of the scenario's own file.
+// invalid converts the scenario's errors, one a line, into errors that name the configuration file instead of the scenario.
 func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
 	var errs []error
@@ -210,7 +210,7 @@ func uniqueFile(name string, taken map[string]bool) string {
 	return name
 }
 
-// write gives the scenario as YAML.
+// write encodes the scenario as YAML.
 func (d *draft) write() ([]byte, error) {
 	m := newMapping()
 	first := m.set("apiVersion", scenario.APIVersion)

@@ -11,44 +11,44 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burner is an import of a configuration of kube-burner. Its defaults and the order of what it does are those of
-// kube-burner v2 (pkg/config/types.go, pkg/burner).
+// burner imports a kube-burner configuration. Its defaults and its order of operations match kube-burner v2
+// (pkg/config/types.go, pkg/burner).
 type burner struct {
 	*draft
 	src  *source
 	dir  string
 	root *fields
 
-	functions string        // the texts of global.functionTemplates
+	functions string        // the contents of global.functionTemplates
 	wait      bool          // global.waitWhenFinished
 	timeout   time.Duration // global.timeout
 	jobs      []*burnJob
-	waits     []string // conditions of all jobs, for wait
+	waits     []string // conditions of all jobs, if wait is set
 	longest   time.Duration
 	made      []madeObjects
 	demand    need
 	spans     []burnSpan      // the phases of each job
-	profiles  []*burnProfiles // of all jobs
-	custom    []string        // groups of custom resources that jobs make
-	workers   bool            // a selector of workers was left out
-	elapsed   bool            // an expression has the time of a job
+	profiles  []*burnProfiles // apply to all jobs
+	custom    []string        // API groups of custom resources that jobs create
+	workers   bool            // a selector of worker nodes was left out
+	elapsed   bool            // an expression uses the elapsed time of a job
 }
 
-// madeObjects are those that an object of a job makes.
+// madeObjects describes the objects that one entry of a job creates.
 type madeObjects struct {
 	kind, apiVersion string
-	labels, pods     map[string]string // of the objects, of their pods
+	labels, pods     map[string]string // of the objects and of their pods
 	count            int
 	job              *burnJob
 	object           *burnObject
-	names            []string // of the first
+	names            []string // of the first objects
 	deleted          bool
 }
 
-// defaultTimeout bounds waits and the whole of a run of kube-burner.
+// defaultTimeout limits each wait and the whole kube-burner run.
 const defaultTimeout = 4 * time.Hour
 
-// KubeBurner imports a configuration of kube-burner: a file, or a directory that has one.
+// KubeBurner imports a kube-burner configuration from a file, or from a directory that contains one.
 func KubeBurner(path string, o Options) (*Result, error) {
 	file, err := burnFile(path)
 	if err != nil {
@@ -82,10 +82,10 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
 
-// importUUID stands for the UUID and the run's ID, which kube-burner draws for each run.
+// importUUID stands for the UUID and the run ID, which kube-burner generates for each run.
 const importUUID = "00000000-0000-4000-8000-000000000000"
 
-// burnFile is the configuration in a directory, or the file itself.
+// burnFile returns the configuration file in a directory, or path itself if it is a file.
 func burnFile(path string) (string, error) {
 	entries, err := filepath.Glob(filepath.Join(path, "*"))
 	if err != nil || len(entries) == 0 {
@@ -152,7 +152,7 @@ func (b *burner) convert(name string) (*Result, error) {
 	return b.finish()
 }
 
-// global reads what is said of all jobs.
+// global reads the settings that apply to all jobs.
 func (b *burner) global() error {
 	g := b.root.sub("global")
 	b.wait = g.flag("waitWhenFinished", false)
@@ -183,7 +183,7 @@ func (b *burner) global() error {
 	return nil
 }
 
-// say adds to the comment at the top what this import does otherwise.
+// say lists further differences from kube-burner in the comment at the top.
 func (b *burner) say() {
 	var more []string
 	if b.workers {
@@ -203,7 +203,7 @@ func (b *burner) say() {
 	}
 }
 
-// placeNodes gives the run as many simulated nodes as its pods need.
+// placeNodes sets the number of simulated nodes: the number in the options, or as many as the pods need.
 func (b *burner) placeNodes() {
 	if b.options.OwnCluster {
 		return
@@ -219,7 +219,7 @@ func (b *burner) placeNodes() {
 	addComment(b.nodes.set("count", count), "kube-burner takes the nodes that a cluster has; here they are simulated, as many as the pods need")
 }
 
-// phase adds a phase of a name that none has yet.
+// phase adds a phase and makes its name unique.
 func (d *draft) phase(name string) *mapping {
 	m := newMapping()
 	m.set("name", unique(name, d.names))
@@ -227,7 +227,7 @@ func (d *draft) phase(name string) *mapping {
 	return m
 }
 
-// phaseName is the name that a phase has.
+// phaseName returns the name of a phase.
 func phaseName(m *mapping) string { return m.Content[1].Value }
 
 // waitPhase adds a phase that waits for conditions.

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deletion is an action that deletes objects by their labels.
+// deletion returns an action that deletes objects by their labels.
 func deletion(resource string, labels map[string]string, rate float64) *mapping {
 	a := newMapping()
 	a.set("kind", "delete")
@@ -23,7 +23,7 @@ func deletion(resource string, labels map[string]string, rate float64) *mapping 
 	return a
 }
 
-// endOfDeletion ends a phase when the objects are gone, or at once.
+// endOfDeletion ends a phase when the objects are gone or, without wait or conditions, after a second.
 func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	if !wait || len(gone) == 0 {
 		p.set("for", "1s")
@@ -33,7 +33,7 @@ func endOfDeletion(p *mapping, gone []string, wait bool, within time.Duration) {
 	p.set("within", length(within))
 }
 
-// deleteJob adds a phase for each object that a job deletes.
+// deleteJob adds a phase for each kind of object that a job deletes.
 func (b *burner) deleteJob(j *burnJob) {
 	j.ignore("jobIterations", "waitWhenFinished") // a delete job has one iteration
 	for _, o := range j.objects {
@@ -70,7 +70,7 @@ func (b *burner) deleteJob(j *burnJob) {
 		}
 		count := 0
 		for _, m := range live {
-			m.deleted = m.deleted || m.kind == o.kind // the pods of controllers come back
+			m.deleted = m.deleted || m.kind == o.kind // the pods of controllers are recreated
 			count += m.count
 		}
 		endOfDeletion(p, none, j.waitForDeletion, j.within+atRate(count, j.qps))
@@ -81,10 +81,10 @@ func (b *burner) deleteJob(j *burnJob) {
 	}
 }
 
-// maxPatches bounds the actions that a job of patches becomes.
+// maxPatches is the maximum number of actions that a patch job becomes.
 const maxPatches = 200
 
-// patchJob adds the patches of a job.
+// patchJob adds the phases of a patch job.
 func (b *burner) patchJob(j *burnJob) {
 	sequential := j.text("executionMode", "parallel") == "sequential"
 	apart := sequential && (j.delay > 0 || j.duration("objectDelay", 0) > 0 || j.flag("objectWait", false))
@@ -133,7 +133,7 @@ func (b *burner) patchJob(j *burnJob) {
 	flush(j.name)
 }
 
-// patchWaits are the conditions that follow a job of patches.
+// patchWaits returns the conditions that a patch job waits for.
 func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)
@@ -145,7 +145,7 @@ func (b *burner) patchWaits(j *burnJob) (waits []string) {
 	return slices.Compact(waits)
 }
 
-// patch is the action of one object in one iteration; nil: it cannot be carried over.
+// patch returns the action for one object in one iteration, or nil if it cannot be carried over.
 func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	failed := func(at Remark, format string, args ...any) *mapping {
 		if iteration == 0 {
@@ -213,7 +213,7 @@ func (b *burner) patch(j *burnJob, o *burnObject, iteration int) *mapping {
 	return a
 }
 
-// relabel notes the labels that a patch gives to objects, by which later jobs may select them.
+// relabel records the labels that a patch adds to objects, because later jobs may select them.
 func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	for _, m := range live {
 		m.labels = maps.Clone(m.labels)
@@ -221,7 +221,7 @@ func (o *burnObject) relabel(live []*madeObjects, patch map[string]any) {
 	}
 }
 
-// readingJob adds a load of gets for each object of a job that reads.
+// readingJob adds a load of get requests for each object of a read job.
 func (b *burner) readingJob(j *burnJob) {
 	for _, o := range j.objects {
 		resource := resourceOf(o.apiVersion, o.kind)

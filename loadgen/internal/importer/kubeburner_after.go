@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// createRemarks notes what a job that creates has and a scenario has not.
+// createRemarks adds remarks on the settings of a create job that a scenario does not have.
 func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	if b.waitsEach(j) && j.iterations > 1 && !b.apart(j) {
 		j.item.remark(node, j.at("podWait"), "iterations do not wait for the pods of the one before, as up to %d of them would; all are waited for at the end", maxEach)
@@ -32,7 +32,7 @@ func (b *burner) createRemarks(j *burnJob, node *yaml.Node) {
 	}
 }
 
-// clashes notes objects of the same name that jobs put into namespaces of their own, which here share them.
+// clashes remarks on objects of the same name that jobs create in separate namespaces, because here jobs share namespaces.
 func (b *burner) clashes(j *burnJob, node *yaml.Node) {
 	for _, m := range b.made {
 		if m.job != j {
@@ -88,7 +88,7 @@ func (b *burner) watchers(j *burnJob, first int) {
 	}
 }
 
-// removal adds a phase that deletes what a job has made with these labels.
+// removal adds a phase that deletes the objects of a job with these labels.
 func (b *burner) removal(j *burnJob, labels map[string]string, name string) {
 	var actions []*mapping
 	var gone, done []string

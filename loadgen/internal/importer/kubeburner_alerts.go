@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertProfile adds a gate for each alert that fails a run of kube-burner, and a figure for the others. An alert fires
-// if its expression has a series at any time of a job (pkg/alerting/alert_manager.go).
+// alertProfile adds a gate for each alert that makes kube-burner fail, and a figure for each other alert. An alert fires
+// if its expression returns a series at any time of a job (pkg/alerting/alert_manager.go).
 func (b *burner) alertProfile(file string, root *yaml.Node) {
 	b.profile(file, root, "alert profile", b.alert)
 }
 
-// profile gives each entry of a profile, which is a list, to carry over.
+// profile passes each entry of a profile, which must be a list, to carry.
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
@@ -42,7 +42,7 @@ func (b *burner) alert(f *fields, item *item) {
 	base := unique("alert-"+metricsOf(expr), b.gateSet)
 	count := fmt.Sprintf("(count(%s) or vector(0))", expr)
 	whole := fmt.Sprintf("max_over_time(%s[$window:5s]) or %s", count, count)
-	// An expression over the time of a job is judged in each job's phases together, others in all.
+	// An expression that depends on the elapsed time gets one gate for each job, over its phases together. Others cover all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()
@@ -77,12 +77,12 @@ func (b *burner) alert(f *fields, item *item) {
 	}
 }
 
-// jobSpans are the phases of each job that has some.
+// jobSpans returns the phases of each job that has any.
 func (b *burner) jobSpans() []burnSpan {
 	return slices.DeleteFunc(slices.Clone(b.spans), func(s burnSpan) bool { return s.to == s.from })
 }
 
-// together restricts a gate to phases as one window; without any it is over each of all.
+// together restricts a gate to a span of phases as one window. Without a span it covers each phase.
 func (d *draft) together(gate *mapping, span burnSpan) {
 	d.over(gate, span)
 	if span.to-span.from > 1 {
@@ -90,7 +90,7 @@ func (d *draft) together(gate *mapping, span burnSpan) {
 	}
 }
 
-// over restricts a gate or a row to phases; without any it is over all.
+// over restricts a gate or a row to a span of phases. Without a span it covers all phases.
 func (d *draft) over(row *mapping, span burnSpan) {
 	if n := span.to - span.from; n < 1 || n == len(d.phases) {
 		return
@@ -102,7 +102,7 @@ func (d *draft) over(row *mapping, span burnSpan) {
 	row.set("over", over)
 }
 
-// promQL is an expression of a profile. why says what it has that the import does not know.
+// promQL converts an expression of a profile. why says why it cannot be converted; it is empty on success.
 func (b *burner) promQL(text string) (expr, why string) {
 	expr, why = promQL(text, b.options.Values)
 	if !b.options.OwnCluster {
@@ -122,7 +122,7 @@ func (b *burner) metric(f *fields, item *item) {
 	expr, why := b.promQL(f.text("query", ""))
 	instant := f.flag("instant", false)
 	base := unique(name, b.gateSet)
-	// An expression over the time of a job has a row for each job, over its phases together; others are over all.
+	// An expression that depends on the elapsed time gets one row for each job, over its phases together. Others cover all phases.
 	spans := []burnSpan{{}}
 	if strings.Contains(expr, "$window") {
 		spans = b.jobSpans()

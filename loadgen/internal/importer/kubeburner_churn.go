@@ -10,32 +10,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnMade is the objects of one load of a job.
+// burnMade contains the objects of one load of a job.
 type burnMade struct {
 	templates                     []*burnTemplate
 	iterations, namespaces, total int
-	spread                        bool // over namespaces, where the job has several
+	spread                        bool // has namespaced objects without a namespace, which are spread over the job's namespaces
 }
 
-// burnChurn is what a job says of churn.
+// burnChurn is the churn configuration of a job.
 type burnChurn struct {
 	*fields
 	cycles, percent              int
 	duration, delay, deleteDelay time.Duration
-	objects                      bool // mode objects, else namespaces
+	objects                      bool // mode "objects"; otherwise mode "namespaces"
 }
 
-// churns reports whether kube-burner churns a job's objects.
+// churns reports whether a job configures churn.
 func churns(job *fields) bool {
 	c := job.sub("churnConfig")
 	return c.integer("cycles", 0) > 0 || c.duration("duration", 0) > 0
 }
 
-// maxCycles is how many cycles of churn become phases of their own.
+// maxCycles is the maximum number of churn cycles that become separate phases.
 const maxCycles = 10
 
-// churn adds the deletions and creations by which a job's objects are replaced (pkg/burner/create.go): of each template
-// the oldest, or all of some namespaces.
+// churn adds the deletions and creations that replace a job's objects (pkg/burner/create.go): the oldest objects of each
+// template, or all objects of some namespaces.
 func (b *burner) churn(j *burnJob) {
 	if !j.churn {
 		return
@@ -68,7 +68,7 @@ func (b *burner) churn(j *burnJob) {
 	}
 }
 
-// again is the action that makes the missing objects of a job anew.
+// again returns the action that recreates the missing objects of a job.
 func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	a := newMapping()
 	a.set("kind", "create")
@@ -88,14 +88,14 @@ func (b *burner) again(j *burnJob, m burnMade) *mapping {
 	return a
 }
 
-// labelled is objects of one resource that a selector selects.
+// labelled contains the objects of one resource that match a selector.
 type labelled struct {
 	resource string
 	selector labelRange
 	count    int
 }
 
-// cycles adds a phase for each deletion and each creation of the churn's cycles.
+// cycles adds one phase for the deletions and one for the creations of each churn cycle.
 func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	first := len(b.phases)
 	random := rand.New(rand.NewPCG(1, uint64(len(b.spans))))
@@ -156,11 +156,11 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 	}
 }
 
-// churns reports whether churn takes objects of the template.
+// churns reports whether churn replaces the objects.
 func (o *burnObject) churns() bool { return o.flag("churn", true) }
 
-// oldest are the objects that a cycle of churn deletes: as many percent of each template's as it says, in the order in
-// which they were made.
+// oldest returns the objects that a churn cycle deletes: the configured percentage of each template's objects, in the
+// order of their creation.
 func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	for _, m := range j.made {
 		for _, t := range m.templates {
@@ -186,9 +186,9 @@ func (j *burnJob) oldest(c burnChurn, cycle int) (all []labelled) {
 	return all
 }
 
-// ofNamespaces are the objects that go with the namespaces that a cycle of churn deletes.
+// ofNamespaces returns the objects in the namespaces that a churn cycle deletes.
 func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) {
-	step := 1 // objects that several iterations share go with all of them
+	step := 1 // objects that several iterations share are deleted together with all of them
 	for _, o := range j.objects {
 		step = max(step, min(o.repeat, j.iterations))
 	}
@@ -198,7 +198,7 @@ func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) 
 	r := labelRange{labels: map[string]string{jobLabel: j.name}, from: from, to: from + n - 1}
 	for _, m := range j.made {
 		for _, t := range m.templates {
-			if t.object.runOnce && from > 0 { // made for the first iteration
+			if t.object.runOnce && from > 0 { // the object belongs to the first iteration
 				continue
 			}
 			for _, object := range t.objects {
@@ -212,7 +212,7 @@ func (j *burnJob) ofNamespaces(c burnChurn, random *rand.Rand) (all []labelled) 
 	return all
 }
 
-// hasPods reports whether objects of the job have pods with their labels.
+// hasPods reports whether the job's objects have pods with their labels.
 func (j *burnJob) hasPods() bool {
 	for _, m := range j.made {
 		for _, t := range m.templates {
@@ -224,7 +224,7 @@ func (j *burnJob) hasPods() bool {
 	return false
 }
 
-// repeats adds a phase in which a share of the objects is deleted and made again, again and again.
+// repeats adds a phase that deletes and recreates a share of the objects repeatedly.
 func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	count := 0
 	p := b.phase(withSuffix(nameOf(j.name), "churn"))

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// burnBatch is objects of a job that are made together: those of a group, or all.
+// burnBatch contains the objects of a job that are created together: one group of objects, or all of them.
 type burnBatch struct {
 	name    string
 	group   int
 	objects []*burnObject
 }
 
-// batches are the objects of a job in the order in which they are made.
+// batches returns the batches of a job in creation order.
 func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	var groups []int
 	for _, o := range j.objects {
@@ -39,12 +39,12 @@ func (b *burner) batches(j *burnJob) (all []burnBatch) {
 	return all
 }
 
-// grouped reports whether a job makes its objects group by group.
+// grouped reports whether a job creates its objects group by group.
 func (j *burnJob) grouped() bool {
 	return slices.ContainsFunc(j.objects, func(o *burnObject) bool { return o.group > 0 })
 }
 
-// every is the number of a job's iterations of which an object is made in one.
+// every returns n if a job creates the object in every nth iteration.
 func (o *burnObject) every(iterations int) int {
 	if o.runOnce {
 		return iterations
@@ -52,7 +52,7 @@ func (o *burnObject) every(iterations int) int {
 	return min(o.repeat, iterations)
 }
 
-// times is in how many of the first iterations it is made.
+// times returns how many of the first iterations create the object.
 func (o *burnObject) times(j *burnJob, iterations int) int {
 	every := o.every(j.iterations)
 	return (iterations + every - 1) / every
@@ -86,7 +86,7 @@ func (b *burner) createJob(j *burnJob) {
 	b.churn(j)
 }
 
-// createObjects adds the phases in which the objects of a job are made and waited for.
+// createObjects adds the phases that create the objects of a job and wait for them.
 func (b *burner) createObjects(j *burnJob) {
 	j.made, j.each = nil, nil
 	for _, batch := range b.batches(j) {
@@ -111,7 +111,7 @@ func (b *burner) createObjects(j *burnJob) {
 	}
 }
 
-// waitsOf are the conditions that kube-burner waits for after it has made a batch.
+// waitsOf returns the conditions that kube-burner waits for after it has created a batch.
 func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	for _, o := range batch.objects {
 		waits = append(waits, b.waitFor(j, o)...)
@@ -119,7 +119,7 @@ func (b *burner) waitsOf(j *burnJob, batch burnBatch) (waits []string) {
 	return waits
 }
 
-// madeOf are the objects of a batch as templates, but those that are made before the first phase.
+// madeOf returns the templates of a batch, except for objects that are created before the first phase.
 func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	made := burnMade{iterations: j.iterations}
 	total := 0
@@ -143,7 +143,7 @@ func (b *burner) madeOf(j *burnJob, batch burnBatch) burnMade {
 	return made
 }
 
-// afterCreation adds the wait for objects, pauses and the removal of a group.
+// afterCreation adds the wait for objects, the pauses, and the removal of a group.
 func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	switch {
 	case b.wait && !j.grouped():
@@ -169,7 +169,7 @@ func (b *burner) afterCreation(j *burnJob, batch burnBatch, waits []string) {
 	}
 }
 
-// createPhase adds a phase in which objects are made, with their load: those of one iteration, or of all (nil).
+// createPhase adds a phase with a load that creates objects, for one iteration or, if iteration is nil, for all.
 func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration *int) (phase, load *mapping) {
 	phase = b.phase(title)
 	load = newMapping()
@@ -209,7 +209,7 @@ func (b *burner) createPhase(j *burnJob, title string, made burnMade, iteration 
 	return phase, load
 }
 
-// templatesOf are the templates of objects for another load or action: the first has them as they are.
+// templatesOf returns the templates for another load or action. The first caller gets the originals, later callers copies.
 func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	for _, t := range made.templates {
 		if !t.placed {
@@ -229,8 +229,8 @@ func (b *burner) templatesOf(made burnMade) (all []*mapping) {
 	return all
 }
 
-// perIteration is how many objects are made in an iteration, of those that are in each; irregular reports whether there
-// are others.
+// perIteration returns how many objects every iteration creates, at least 1. irregular reports whether other objects are
+// created in some iterations only.
 func (m burnMade) perIteration() (count int, irregular bool) {
 	for _, t := range m.templates {
 		if n := t.object.replicas * len(t.objects); t.object.every(m.iterations) == 1 {
@@ -242,14 +242,14 @@ func (m burnMade) perIteration() (count int, irregular bool) {
 	return max(count, 1), irregular
 }
 
-// pace sets the rate of a load of all iterations and the time that its objects take.
+// pace sets the rate of a load that covers all iterations, and estimates how long its creations take.
 func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes := atRate(made.total, j.qps)
 	defer func() { j.takes = max(j.takes, takes) }()
 	if j.delay == 0 || j.iterations < 2 {
 		return
 	}
-	// The bucket refills while an iteration waits: what it holds goes at once, the rest at the rate.
+	// kube-burner's token bucket refills during the delay: the tokens in it are spent at once, the rest follows at the rate.
 	perIteration, irregular := made.perIteration()
 	rest := time.Duration(float64(max(0, perIteration-j.burst)) / j.qps * float64(time.Second))
 	every := j.delay + rest
@@ -269,12 +269,12 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	takes = every * time.Duration((made.total+perIteration-1)/perIteration+1)
 }
 
-// atRate is the time that so many requests take.
+// atRate returns the time that count requests take at a rate per second.
 func atRate(count int, rate float64) time.Duration {
 	return time.Duration(float64(count) / rate * float64(time.Second))
 }
 
-// maxNamespaces of a load.
+// maxNamespaces is the maximum number of namespaces of a load.
 const maxNamespaces = 1000
 
 // spread sets the namespaces of a load of objects.

@@ -9,7 +9,7 @@ import (
 
 const definitionKind = "CustomResourceDefinition"
 
-// customGroups are the groups of the custom resources that jobs make.
+// customGroups returns the API groups of the custom resources that jobs create.
 func (b *burner) customGroups() (groups []string) {
 	for _, j := range b.jobs {
 		if j.kind != "create" {
@@ -18,7 +18,7 @@ func (b *burner) customGroups() (groups []string) {
 		for _, o := range j.objects {
 			data, err := userfile.Read(filepath.Join(b.dir, o.template), userfile.Text)
 			if err != nil {
-				continue // which is said where the object is made
+				continue // the creation of the object reports it
 			}
 			objects, err := render(string(data)+b.functions, b.values(j, o, 0, 1))
 			if err != nil {
@@ -34,8 +34,8 @@ func (b *burner) customGroups() (groups []string) {
 	return groups
 }
 
-// definition puts definitions into the objects before the first phase, if jobs make what they define: the load that
-// does so is checked before the run.
+// definition moves definitions to the objects that are created before the first phase, if a job creates resources of them,
+// because the load is checked before the run.
 func (b *burner) definition(j *burnJob, t *burnTemplate) bool {
 	needed := func(m manifest) bool {
 		return m.kind() == definitionKind && slices.Contains(b.custom, m.at("spec").text("group"))

@@ -2,11 +2,11 @@ package importer
 
 import "fmt"
 
-// maxEach is how many iterations become phases of their own.
+// maxEach is the maximum number of iterations that become separate phases.
 const maxEach = 20
 
-// apart reports whether each iteration of a job is a phase of its own: something is waited for, run or paused for between
-// them that a load of all does not do.
+// apart reports whether each iteration of a job becomes a separate phase: kube-burner waits, runs hooks or pauses between
+// iterations in a way that one load cannot.
 func (b *burner) apart(j *burnJob) bool {
 	if j.kind != "create" || j.iterations < 2 || j.iterations > maxEach || j.has("incrementalLoad") {
 		return false
@@ -18,10 +18,10 @@ func (b *burner) apart(j *burnJob) bool {
 	return b.waitsEach(j) || j.runsEach() || j.delay > 0 && irregular
 }
 
-// waitsEach reports whether kube-burner waits for the objects of an iteration before the next.
+// waitsEach reports whether kube-burner waits for the objects of an iteration before it starts the next one.
 func (b *burner) waitsEach(j *burnJob) bool { return j.podWait && !j.wait && !b.wait && !j.grouped() }
 
-// runsEach reports whether a job has a hook that is run at each iteration.
+// runsEach reports whether a job has a hook for each iteration.
 func (j *burnJob) runsEach() bool {
 	for _, h := range j.list("hooks") {
 		if h.text("when", "") == "onEachIteration" {
@@ -31,7 +31,7 @@ func (j *burnJob) runsEach() bool {
 	return false
 }
 
-// createEach adds a phase for each iteration, and what is between them. It returns the conditions on the objects.
+// createEach adds a phase for each iteration, with the waits and pauses between them. It returns the conditions on the objects.
 func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits []string) {
 	quiet := b.quiet
 	for i := range j.iterations {
@@ -54,13 +54,13 @@ func (b *burner) createEach(j *burnJob, batch burnBatch, made burnMade) (waits [
 			b.waitPhase(name, waits, j.within)
 		}
 		b.pause(name, j.delay)
-		b.quiet = true // what is said of the first is true of all
+		b.quiet = true // remarks on the first iteration apply to all
 	}
 	b.quiet = quiet
 	return waits
 }
 
-// in are the templates of which objects are made in an iteration, and how many.
+// in returns the templates that create objects in an iteration, and the number of those objects.
 func (m burnMade) in(iteration int) (these burnMade, count int) {
 	these = m
 	these.templates = nil

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// hookTimes are the points of a job at which kube-burner takes hooks.
+// hookTimes returns the points of a job at which kube-burner can run hooks.
 func hookTimes() []string {
 	return []string{
 		"beforeJobExecution", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup", "afterCleanup", "beforeGC", "afterGC", "onEachIteration",
 	}
 }
 
-// checkHooks refuses hooks that kube-burner refuses.
+// checkHooks rejects the hooks that kube-burner rejects.
 func (b *burner) checkHooks(j *burnJob) {
 	for _, h := range j.list("hooks") {
 		when := h.text("when", "")
@@ -26,8 +26,8 @@ func (b *burner) checkHooks(j *burnJob) {
 	}
 }
 
-// hooks puts the hooks of a job, whose phases are those from the first on, before and after its phases: background
-// ones first, as kube-burner starts them. removed is the phase that removes its objects, -1 for none.
+// hooks adds the hooks of a job, whose phases start at first, before and after its phases. Background hooks come first, as
+// in kube-burner. removed is the phase that removes the job's objects, or -1.
 func (b *burner) hooks(j *burnJob, first, removed int) {
 	var all []*fields
 	for _, background := range []bool{true, false} {
@@ -37,7 +37,7 @@ func (b *burner) hooks(j *burnJob, first, removed int) {
 			}
 		}
 	}
-	for _, each := range []bool{false, true} { // those of each iteration are run after those before the job
+	for _, each := range []bool{false, true} { // hooks for each iteration run after the hooks before the job
 		for _, h := range all {
 			if (h.text("when", "") == "onEachIteration") == each {
 				b.hook(j, h, b.item(), first, removed)
@@ -87,7 +87,7 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 			never("kube-burner runs it only where a job has gc, or all have gcMetrics")
 			return
 		}
-	case "beforeGC", "afterGC": // of what earlier runs left behind, before the first job
+	case "beforeGC", "afterGC": // of objects from earlier runs, before the first job
 		if j.kind != "create" || !j.flag("cleanup", true) {
 			never("kube-burner runs it at its start, for jobs that create and clean up")
 			return
@@ -110,12 +110,12 @@ func (b *burner) hook(j *burnJob, h *fields, item *item, first, removed int) {
 func (b *burner) hookEach(j *burnJob, h *fields, item *item) {
 	for _, at := range j.each {
 		b.addHook(b.phases[at], "before", b.command(h, item, b.phases[at]))
-		b.quiet = true // its remark stands at the first
+		b.quiet = true // the first phase carries the remark
 	}
 	b.quiet = false
 }
 
-// command is a hook. One in the background leaves the group of processes that ends with it.
+// command converts a hook. A background command gets its own session, so that it outlives the hook's process group.
 func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()
@@ -128,7 +128,7 @@ func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	return m
 }
 
-// addHook puts a command behind those of a side of a phase.
+// addHook appends a command to one side of a phase, "before" or "after".
 func (b *burner) addHook(phase *mapping, side string, command *mapping) {
 	for i := 0; i < len(phase.Content); i += 2 {
 		if phase.Content[i].Value == side {

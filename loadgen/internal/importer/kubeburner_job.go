@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnJob is a job of kube-burner.
+// burnJob is a kube-burner job.
 type burnJob struct {
 	*fields
 	name, kind      string
@@ -23,22 +23,23 @@ type burnJob struct {
 	burst           int
 	wait, podWait   bool
 	churn           bool
-	defines         bool // definitions of it are made before the first phase
+	defines         bool // its definitions are created before the first phase
 	within          time.Duration
 	delay, pause    time.Duration
 	waitForDeletion bool
 	objects         []*burnObject
 	item            *item
 
-	made  []burnMade // what its creations were, for churn
+	made  []burnMade // the creations, for churn
 	waits []string   // conditions on its objects
 	takes time.Duration
-	each  []int // numbers of the phases of single iterations
-	// last is the number of the last phase of creation, churned of churn; -1: there is none.
+	each  []int // indexes of phases that contain a single iteration
+	// last is the index of the last phase that creates objects or, for other jobs, of the last phase. churned is the index of
+	// the last churn phase. -1 means unset.
 	last, churned int
 }
 
-// burnObject is an object of a job.
+// burnObject is an entry in the objects of a job.
 type burnObject struct {
 	*fields
 	template         string
@@ -53,13 +54,13 @@ type burnObject struct {
 	item             *item
 }
 
-// client-go's limits, which kube-burner takes for a job without qps or burst.
+// The limits of client-go, which kube-burner uses for a job without qps or burst.
 const (
 	defaultQPS   = 5
 	defaultBurst = 10
 )
 
-// readJob reads a job with its defaults.
+// readJob reads a job and applies its defaults.
 func (b *burner) readJob(i int, f *fields) *burnJob {
 	j := &burnJob{
 		fields: f, name: f.text("name", ""), kind: f.text("jobType", "create"), namespace: f.text("namespace", ""),
@@ -112,9 +113,9 @@ func (b *burner) readJob(i int, f *fields) *burnJob {
 	return j
 }
 
-// job adds what a job does.
+// job adds the phases of a job.
 func (b *burner) job(j *burnJob) {
-	// What only says how metrics are indexed, and what a run does anyway.
+	// These only control how metrics are indexed, or describe what a run does anyway.
 	j.ignore("cleanup", "skipIndexing", "metricsAggregate", "metricsClosing", "preCreateNamespaces", "preLoadPeriod", "preLoadNodeLabels")
 	from, sets := len(b.phases), b.profilesOf(j)
 	b.profilePhase(withSuffix(nameOf(j.name), "profile"), sets)
@@ -179,16 +180,16 @@ func (b *burner) job(j *burnJob) {
 	b.spans = append(b.spans, burnSpan{j.name, from, len(b.phases)})
 }
 
-// burnSpan is the phases of a job, from one number up to another.
+// burnSpan is the range of phases of a job: from is included, to is not.
 type burnSpan struct {
 	job      string
 	from, to int
 }
 
-// maxObjects is how many objects a load makes.
+// maxObjects is the maximum number of objects of a load.
 const maxObjects = 1_000_000
 
-// topOf is the node before which comments on the phases since first stand; nil: there are none.
+// topOf returns the node for comments on the phases from first on, or nil if there is no such phase.
 func (d *draft) topOf(first int) (node *yaml.Node) {
 	if first >= 0 && first < len(d.phases) {
 		return d.phases[first].Node
@@ -196,7 +197,7 @@ func (d *draft) topOf(first int) (node *yaml.Node) {
 	return nil
 }
 
-// values are those that templates of an object are rendered with.
+// values returns the values for the templates of an object.
 func (b *burner) values(j *burnJob, o *burnObject, iteration, replica int) map[string]any {
 	values := map[string]any{"Iteration": iteration, "Replica": replica, "JobName": j.name, "UUID": importUUID, "RunID": importUUID}
 	maps.Copy(values, o.vars)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// The labels that kube-burner puts onto objects and pods.
+// The labels that kube-burner adds to objects and pods.
 const (
 	ownPrefix      = "kube-burner.io/"
 	jobLabel       = ownPrefix + "job"
@@ -20,7 +20,7 @@ const (
 	replicaLabel   = ownPrefix + "replica"
 )
 
-// selectors are the label selectors of all jobs.
+// selectors returns the label selectors of all jobs.
 func (b *burner) selectors() (all []map[string]string) {
 	for _, j := range b.jobs {
 		for _, o := range j.objects {
@@ -33,8 +33,8 @@ func (b *burner) selectors() (all []map[string]string) {
 	return all
 }
 
-// ownLabels are the labels that kube-burner puts onto the objects of a job's template, by document. A run's own label
-// stands for those of its UUID, which are there if a selector asks for them.
+// ownLabels returns the labels that kube-burner adds to the objects of a job's template, by document. It includes the UUID and
+// run ID labels only if a selector asks for them; otherwise a run's own label replaces them.
 func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[string]string {
 	labels := map[string]string{jobLabel: j.name, groupLabel: fmt.Sprint(o.group), iterationLabel: "{{.Iteration}}", replicaLabel: "{{.Replica}}"}
 	if o.repeat > 1 {
@@ -54,7 +54,7 @@ func (b *burner) ownLabels(j *burnJob, o *burnObject) func(document int) map[str
 	}
 }
 
-// selected reports whether selectors, churn or a removal ask for the labels of kube-burner's on the objects of a job.
+// selected reports whether a selector, churn or a removal needs kube-burner's labels on the objects of a job.
 func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	if j.flag("gc", false) || o.sub("group").flag("gc", false) || j.has("incrementalLoad") || j.churn {
 		return true
@@ -65,7 +65,7 @@ func (b *burner) selected(j *burnJob, o *burnObject) bool {
 	})
 }
 
-// number gives the objects of a job the index that kube-burner counts: of each document of each template that it makes.
+// number assigns kube-burner's object index, which counts the documents of all templates.
 func (b *burner) number(j *burnJob) {
 	index := 0
 	for _, o := range j.objects {
@@ -85,10 +85,10 @@ func (b *burner) number(j *burnJob) {
 	}
 }
 
-// matching are the objects that earlier jobs have made and a selector selects.
+// matching returns the objects of earlier jobs that a selector matches. gone are the deleted ones.
 func (b *burner) matching(o *burnObject) (live, gone []*madeObjects) {
 	asked := maps.Clone(o.labels)
-	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // each of some object
+	maps.DeleteFunc(asked, func(key, _ string) bool { return key == iterationLabel || key == replicaLabel }) // some object has each value
 	for i := range b.made {
 		m := &b.made[i]
 		labels := m.labels

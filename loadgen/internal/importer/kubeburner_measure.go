@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// burnTransitions are the transitions that a measurement of kube-burner is of, by the names of its conditions.
+// burnTransitions returns the transitions of a kube-burner measurement, and their names by condition.
 func burnTransitions(measurement string) (all []*mapping, byCondition map[string]string) {
 	named := func(names ...string) {
 		for _, name := range names {
@@ -32,7 +32,7 @@ func burnTransitions(measurement string) (all []*mapping, byCondition map[string
 		return all, map[string]string{"Bound": "pvc-bound"}
 	case "serviceLatency":
 		named("service-endpoints")
-	case "nodeLatency": // of nodes that are added during a job
+	case "nodeLatency": // kube-burner measures nodes that are added during a job
 		byCondition = map[string]string{}
 		for _, condition := range []string{"MemoryPressure", "DiskPressure", "PIDPressure"} {
 			name := "node-" + nameOf(condition)
@@ -45,12 +45,12 @@ func burnTransitions(measurement string) (all []*mapping, byCondition map[string
 	return all, byCondition
 }
 
-// measurement adds a measurement of a job, of all with nil.
+// measurement adds a measurement of a job, or of all jobs if j is nil.
 func (b *burner) measurement(f *fields, j *burnJob) {
 	name := f.text("name", "")
 	f.ignore("quantilesIndexer", "timeseriesIndexer")
 	if name == "pprof" {
-		if j == nil { // those of a job are put into its phases
+		if j == nil { // the phases of a job contain its own profiles
 			b.profiles = append(b.profiles, b.pprof(b.item(), f))
 		}
 		return
@@ -85,7 +85,7 @@ func instead(measurement string) string {
 	return ""
 }
 
-// transition adds one, once.
+// transition adds a transition unless one with its name exists.
 func (d *draft) transition(m *mapping) {
 	for _, t := range d.transitions {
 		if phaseName(t) == phaseName(m) {
@@ -95,12 +95,12 @@ func (d *draft) transition(m *mapping) {
 	d.transitions = append(d.transitions, m)
 }
 
-// quantiles are those of kube-burner's latencies by name.
+// quantiles returns kube-burner's latency metrics by name.
 func quantiles() map[string]float64 {
 	return map[string]float64{"P99": 0.99, "P95": 0.95, "P50": 0.5, "Max": 1}
 }
 
-// threshold is a gate of a latency.
+// threshold adds a gate for a latency threshold.
 func (b *burner) threshold(item *item, f *fields, byCondition map[string]string, j *burnJob) {
 	condition, metric := f.text("conditionType", ""), f.text("metric", "")
 	q, known := quantiles()[metric]
@@ -129,7 +129,7 @@ func (b *burner) threshold(item *item, f *fields, byCondition map[string]string,
 	b.gates = append(b.gates, g)
 }
 
-// endpoints reads where kube-burner takes metrics from and puts results to, with its profiles.
+// endpoints reads where kube-burner gets metrics from and where it stores results, and imports the profiles.
 func (b *burner) endpoints() {
 	read := map[string]bool{}
 	profile := func(item *item, at Remark, file string, add func(file string, root *yaml.Node)) {
@@ -158,7 +158,7 @@ func (b *burner) endpoints() {
 	}
 	for _, f := range b.root.list("metricsEndpoints") {
 		item := b.item()
-		// What is indexed locally is in the run's directory.
+		// A run stores in its own directory what a local indexer would store.
 		if kind := f.sub("indexer").text("type", ""); f.has("indexer") && kind != "local" {
 			item.remark(nil, f.at("indexer"), "nothing is indexed in %s: metrics and results are in the run's directory", or(kind, "another system"))
 		}

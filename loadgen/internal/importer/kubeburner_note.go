@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// note keeps what an object makes, and remarks on what becomes of it.
+// note records the objects that a template creates and adds remarks on how they differ in a run.
 func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest, iterations int) {
 	count := o.replicas * iterations
 	for _, m := range objects {
@@ -34,7 +34,7 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 	}
 }
 
-// defined reports whether an earlier job makes the definition of a custom resource.
+// defined reports whether an earlier job creates the definition of a custom resource.
 func (b *burner) defined(m manifest) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool {
 		return o.kind == "CustomResourceDefinition" && len(o.names) > 0 && strings.HasSuffix(o.names[0], "."+groupOf(m.apiVersion()))
@@ -45,7 +45,7 @@ func (b *burner) makes(kind string) bool {
 	return slices.ContainsFunc(b.made, func(o madeObjects) bool { return o.kind == kind })
 }
 
-// namespacesIn are the names of namespaces in an object, but for its own.
+// namespacesIn returns the namespace names in an object, except in its metadata.
 func namespacesIn(v any) (names []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -77,7 +77,7 @@ func asList(v any) []any {
 	return all
 }
 
-// namesOwn reports whether one of the names is of a job's namespaces.
+// namesOwn reports whether a name belongs to one of a job's namespaces.
 func namesOwn(names []string, base string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		rest, ok := strings.CutPrefix(name, base)

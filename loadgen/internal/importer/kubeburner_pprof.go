@@ -11,21 +11,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// burnProfiles is a measurement pprof: profiles of components, each interval.
+// burnProfiles is a pprof measurement. It takes profiles of components at an interval.
 type burnProfiles struct {
 	item     *item
 	at       Remark
 	all      []burnProfile
 	interval time.Duration
-	told     bool // when they are taken
+	told     bool // the remark on when profiles are taken was added
 }
 
 type burnProfile struct {
 	component, kind string
-	lasts           time.Duration // of CPU time
+	lasts           time.Duration // duration of a CPU profile
 }
 
-// pprof reads a measurement of profiles.
+// pprof reads a pprof measurement.
 func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	p := &burnProfiles{item: item, at: f.at("name"), interval: f.duration("pprofInterval", 0)}
 	f.ignore("pprofDirectory", "nodeAffinity", "thresholds")
@@ -46,7 +46,7 @@ func (b *burner) pprof(item *item, f *fields) *burnProfiles {
 	return p
 }
 
-// profileOf is the profile that a target is of; why says why there is none.
+// profileOf returns the profile for a target. why says why no profile is possible; it is empty on success.
 func profileOf(t *fields) (p burnProfile, why string) {
 	at, err := url.Parse(t.text("url", ""))
 	if err != nil {
@@ -84,10 +84,10 @@ func profileOf(t *fields) (p burnProfile, why string) {
 	return p, ""
 }
 
-// maxProfiles is how many profiles of one kind a job has.
+// maxProfiles limits the profiles of one kind that a job takes.
 const maxProfiles = 20
 
-// profilesOf are the profiles of a job: those of all, and its own.
+// profilesOf returns the profiles of a job, including the profiles for all jobs.
 func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	sets := slices.Clone(b.profiles)
 	for _, m := range j.list("measurements") {
@@ -98,11 +98,11 @@ func (b *burner) profilesOf(j *burnJob) []*burnProfiles {
 	return slices.DeleteFunc(sets, func(set *burnProfiles) bool { return len(set.all) == 0 })
 }
 
-// profilePhase adds a phase in which profiles are taken: kube-burner takes them before a job begins, and when it is over.
+// profilePhase adds a phase that takes profiles. kube-burner takes them before and after a job.
 func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	var profiles []*mapping
 	lasts := time.Duration(0)
-	free := map[string]time.Duration{} // from when on a component has no CPU profile
+	free := map[string]time.Duration{} // when a component's last CPU profile ends
 	for _, set := range sets {
 		for _, p := range set.all {
 			profiles = append(profiles, p.at(0, free))
@@ -116,7 +116,7 @@ func (b *burner) profilePhase(name string, sets []*burnProfiles) {
 	}
 }
 
-// at is the profile from a time on, or later where the component has another CPU profile until then.
+// at schedules the profile after the given time, or later if the component is still taking another CPU profile.
 func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *mapping {
 	m := flow("component", p.component, "kind", p.kind)
 	if p.lasts > 0 {
@@ -132,7 +132,7 @@ func (p burnProfile) at(after time.Duration, free map[string]time.Duration) *map
 	return m
 }
 
-// profileEach puts the profiles of each interval into the phase in which a job begins, while objects are made.
+// profileEach adds the profiles of each interval to the phase in which a job begins to create objects.
 func (b *burner) profileEach(j *burnJob, sets []*burnProfiles, phase *mapping) {
 	var profiles []*mapping
 	free := map[string]time.Duration{}

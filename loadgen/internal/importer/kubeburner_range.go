@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// labelRange selects objects of kube-burner's by labels, a range of iterations, and of replicas.
+// labelRange selects kube-burner's objects by labels, a range of iterations and a range of replicas.
 type labelRange struct {
 	labels   map[string]string
 	from, to int // iterations
-	// Replicas, from 1; low 0: all.
+	// Replicas, from 1. If low is 0, all replicas match.
 	low, high int
 }
 
-// rangesOf select n objects of a template from a number on, in the order in which kube-burner makes them: iteration by
-// iteration, each with so many replicas. The label of the iteration counts in steps.
+// rangesOf returns the ranges that select n objects of a template from an index on, in kube-burner's creation order: iteration
+// by iteration, each with the given replicas. step is the distance between values of the iteration label.
 func rangesOf(from, n, replicas, step int) (all []labelRange) {
 	add := func(first, last, low, high int) {
 		all = append(all, labelRange{from: first * step, to: last * step, low: low, high: high})
 	}
 	end := from + n
 	first, last := from/replicas, end/replicas
-	low, high := from%replicas, end%replicas // of the first and of the last, the last exclusive
+	low, high := from%replicas, end%replicas // in the first and in the last iteration; high is exclusive
 	if first == last {
 		add(first, first, low+1, high)
 		return all
@@ -39,7 +39,7 @@ func rangesOf(from, n, replicas, step int) (all []labelRange) {
 	return all
 }
 
-// text is the range as a label selector.
+// text formats the range as a label selector.
 func (r labelRange) text() string {
 	parts := []string{selector(r.labels)}
 	between := func(label string, low, high, least int) {
@@ -59,7 +59,7 @@ func (r labelRange) text() string {
 	return strings.Join(parts, ",")
 }
 
-// test is the range in CEL, over an object's fields.
+// test formats the range as CEL over an object's fields.
 func (r labelRange) test() string {
 	var parts []string
 	for _, key := range sortedKeys(r.labels) {

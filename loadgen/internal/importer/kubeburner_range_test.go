@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// The selectors of a range select each of its objects once, and no others.
+// The selectors of a range select each of its objects exactly once, and no others.
 func TestRangesSelectTheirObjects(t *testing.T) {
 	const iterations = 7
 	for _, replicas := range []int{1, 2, 5} {
@@ -45,7 +45,7 @@ func TestRangesSelectTheirObjects(t *testing.T) {
 	}
 }
 
-// The steps of an incremental load are those of kube-burner.
+// The steps of an incremental load are the same as in kube-burner.
 func TestStepsOfIncrementalLoads(t *testing.T) {
 	for _, c := range []struct{ got, want []int }{
 		{linearEnds(5, 20, 5, 3), []int{5, 10, 15, 20}},

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxSteps is how many steps of an incremental load become phases.
+// maxSteps is the maximum number of steps of an incremental load that become phases.
 const maxSteps = 50
 
-// steps adds the phases of a job that is made anew with more and more iterations, and removed after each
-// (pkg/burner/incremental.go).
+// steps adds the phases of a job that is repeated with an increasing number of iterations. Its objects are removed after each
+// step (pkg/burner/incremental.go).
 func (b *burner) steps(j *burnJob, f *fields) {
 	whole := j.iterations
 	ends := b.stepEnds(j, f)
@@ -36,7 +36,7 @@ func (b *burner) steps(j *burnJob, f *fields) {
 	}
 }
 
-// healthCheck runs the script after the last phase so far.
+// healthCheck runs the script after the latest phase.
 func (b *burner) healthCheck(j *burnJob, f *fields) {
 	script := f.text("healthCheckScript", "")
 	switch {
@@ -51,7 +51,7 @@ func (b *burner) healthCheck(j *burnJob, f *fields) {
 	}
 }
 
-// stepEnds are the numbers of iterations of the steps.
+// stepEnds returns the number of iterations of each step.
 func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	start, total := f.integer("startIterations", 0), f.integer("totalIterations", 0)
 	if start <= 0 {
@@ -70,7 +70,7 @@ func (b *burner) stepEnds(j *burnJob, f *fields) []int {
 	return linearEnds(start, total, linear.integer("stepSize", 1), linear.integer("minSteps", 0))
 }
 
-// linearEnds go up by a step, or in at least so many steps.
+// linearEnds increases by step, or by less to make at least the given number of steps.
 func linearEnds(start, total, step, least int) []int {
 	step = max(1, step)
 	if steps := (total - start + step - 1) / step; least > 0 && steps < least {
@@ -84,7 +84,7 @@ func linearEnds(start, total, step, least int) []int {
 	return ends
 }
 
-// exponentialEnds go up by the start in the first steps, then by powers of the base times the start.
+// exponentialEnds increases by start in each warm-up step, then by start times a power of the base, at most by most if set.
 func exponentialEnds(start, total int, base float64, most, warmup int) []int {
 	if base <= 0 {
 		base = 2

@@ -16,8 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// objectTemplate is an object of a job as a template of a load, with the objects of its first iteration and replica;
-// nil: it cannot be carried over.
+// objectTemplate converts an object of a job to a template of a load. It returns nil if the object cannot be carried over.
 func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	iterations := o.times(j, j.iterations)
 	text, ok := b.readTemplate(o)
@@ -60,17 +59,17 @@ func (b *burner) objectTemplate(j *burnJob, o *burnObject) *burnTemplate {
 	return &burnTemplate{object: o, at: t, text: made, objects: objects}
 }
 
-// burnTemplate is an object of a job as a template.
+// burnTemplate is the template of an object of a job.
 type burnTemplate struct {
 	object  *burnObject
 	at      *mapping
 	text    *templateText
-	objects []manifest // of the first iteration and replica
-	placed  bool       // at is in a load
+	objects []manifest // objects of the first iteration and replica
+	placed  bool       // at is in use in a load
 }
 
-// readTemplate is the text of an object's template with the functions of the configuration, if all that it calls
-// is known.
+// readTemplate reads the template of an object and appends the functions of the configuration. It returns false if the
+// template cannot be used or calls unknown functions.
 func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	file := filepath.Join(b.dir, o.template)
 	if strings.Contains(o.template, "://") {
@@ -100,7 +99,7 @@ func (b *burner) readTemplate(o *burnObject) (string, bool) {
 	return text, true
 }
 
-// templateFailed refuses a template that lacks a value, as kube-burner does, and remarks on others.
+// templateFailed reports an error for a missing value, as kube-burner does, and adds a remark for other failures.
 func (b *burner) templateFailed(o *burnObject, err error) {
 	at := Remark{File: filepath.Join(b.dir, o.template)}
 	msg := strings.ReplaceAll(err.Error(), "\n", " ")
@@ -115,7 +114,7 @@ func (b *burner) templateFailed(o *burnObject, err error) {
 	o.item.remark(nil, at, "the template cannot be rendered, and the object is left out: %s", msg)
 }
 
-// knownFunction reports whether templates have a function.
+// knownFunction reports whether templates support a function.
 func knownFunction(name string) bool {
 	switch name {
 	case "and", "or", "not", "len", "index", "slice", "print", "printf", "println", "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt", "ge",
@@ -126,7 +125,7 @@ func knownFunction(name string) bool {
 	return err == nil || !strings.Contains(err.Error(), "no function")
 }
 
-// namesIn are the values that a template reads by name.
+// namesIn returns the names of the values that a template reads.
 func namesIn(text string) []string {
 	tree, err := parseTree(text)
 	if err != nil {
@@ -135,7 +134,7 @@ func namesIn(text string) []string {
 	return valueNames(tree)
 }
 
-// fit puts labels that selectors ask for into a template, and takes selectors of nodes out that simulated ones lack.
+// fit adds kube-burner's labels to a template and removes node selectors that no simulated node matches.
 func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values []map[string]any, objects []manifest) (string, []manifest) {
 	changed, ok := addLabels(text, values, true, b.ownLabels(j, o))
 	switch {
@@ -169,10 +168,10 @@ func (b *burner) fit(t *mapping, j *burnJob, o *burnObject, text string, values 
 	return text, again
 }
 
-// workerLabel is that of the nodes that pods run on, which simulated nodes all are.
+// workerLabel is the label of worker nodes. Every simulated node is a worker.
 const workerLabel = "node-role.kubernetes.io/worker"
 
-// selectsWorkers reports whether all selectors of workers have the label's usual value: none.
+// selectsWorkers reports whether all selectors with workerLabel ask for its usual, empty value.
 func selectsWorkers(objects []manifest) bool {
 	return !slices.ContainsFunc(objects, func(m manifest) bool {
 		value, asks := m.at(append(podSpec(m.kind()), "nodeSelector")...)[workerLabel]
@@ -180,7 +179,7 @@ func selectsWorkers(objects []manifest) bool {
 	})
 }
 
-// corners are the values of the first and the last iterations and replicas.
+// corners returns the template values for the first and last iterations and replicas.
 func (b *burner) corners(first map[string]any, iterations, replicas int) (all []map[string]any) {
 	for _, i := range []int{0, 1, iterations - 1} {
 		for _, r := range []int{1, 2, replicas} {
@@ -195,7 +194,7 @@ func (b *burner) corners(first map[string]any, iterations, replicas int) (all []
 	return all
 }
 
-// trimLines is a text without blank lines around it and spaces at the ends of its lines, which YAML writes as it is.
+// trimLines removes blank lines around a text and white space at the ends of lines, so that YAML can write it as a block.
 func trimLines(text string) string {
 	lines := strings.Split(strings.Trim(text, "\r\n"), "\n")
 	for i, line := range lines {
@@ -204,7 +203,7 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// waitFor are the conditions that kube-burner waits for after it has made an object.
+// waitFor returns the conditions that kube-burner waits for after it has created an object.
 func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	if !o.wait {
 		return nil
@@ -245,7 +244,7 @@ func (b *burner) waitFor(j *burnJob, o *burnObject) (conditions []string) {
 	return conditions
 }
 
-// ownOf are the labels by which kube-burner knows what it waits for of a kind: the pods of Jobs have none.
+// ownOf returns the labels that kube-burner requires of objects of a kind. It ignores other pods, such as the pods of Jobs.
 func ownOf(kind string) []string {
 	if kind == "Pod" {
 		return []string{jobLabel}

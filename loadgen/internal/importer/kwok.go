@@ -17,27 +17,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// stages is an import of Stages of KWOK (kwok.x-k8s.io/v1alpha1).
+// stages imports KWOK Stages (kwok.x-k8s.io/v1alpha1).
 type stages struct {
 	*draft
 	all []*stage
-	// start is the time from a bound pod to running containers, of all stages on the way.
+	// start is the time from the binding of a pod until its containers run, summed over all stages on the way.
 	start span
-	init  span // of init containers
-	stop  span // from a deletion to the end
+	init  span // duration of init containers
+	stop  span // time from the deletion of a pod until it is gone
 	lives []*mapping
-	of    map[string]*stage // by the names of lives
-	// report is the interval of the status reports of nodes.
+	of    map[string]*stage // by the name of the life
+	// report is the interval at which nodes report their status.
 	report time.Duration
 	ready  *stage
 }
 
-// span is a time between two bounds, drawn evenly.
+// span is a uniformly distributed duration.
 type span struct{ from, to time.Duration }
 
 func (s span) plus(o span) span { return span{s.from + o.from, s.to + o.to} }
 
-// orAtOnce is the span, or the least there is.
+// orAtOnce returns the span, or the shortest one if the span is zero.
 func (s span) orAtOnce() span {
 	if s.to == 0 {
 		return span{time.Millisecond, time.Millisecond}
@@ -45,7 +45,7 @@ func (s span) orAtOnce() span {
 	return s
 }
 
-// spread is the span as scenarios write it: median and 99th percentile.
+// spread formats the span for scenarios, as its median and 99th percentile.
 func (s span) spread() string {
 	median := (s.from + s.to) / 2
 	p99 := s.from + time.Duration(0.99*float64(s.to-s.from))
@@ -56,10 +56,10 @@ func (s span) spread() string {
 	return text
 }
 
-// defaultNodes is how many nodes a scenario of stages has, unless it is said.
+// defaultNodes is the default number of nodes.
 const defaultNodes = 10
 
-// Kwok imports Stages of KWOK: files, or directories of them.
+// Kwok imports KWOK Stages from files and directories.
 func Kwok(paths []string, o Options) (*Result, error) {
 	k := &stages{draft: newDraft(o, strings.Join(paths, ", ")), of: map[string]*stage{}}
 	for _, path := range paths {
@@ -99,7 +99,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 	return k.finish()
 }
 
-// fill puts what the stages come to into the nodes.
+// fill writes the results of all stages to the scenario.
 func (k *stages) fill() {
 	if k.report > 0 {
 		k.nodes.set("statusReport", scenario.Duration(k.report).String())
@@ -121,7 +121,7 @@ func (k *stages) fill() {
 	}
 }
 
-// rest is the life of all other pods, if it differs from a kubelet's.
+// rest returns a life for all other pods, or nil if they behave as with a kubelet.
 func (k *stages) rest() *mapping {
 	if k.init.to == 0 && k.stop.to == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (k *stages) rest() *mapping {
 	return l
 }
 
-// common puts into a life what happens to all pods.
+// common adds the parts that apply to all pods to a life.
 func (k *stages) common(l *mapping) {
 	if k.init.to > 0 && !hasKey(l, "init") {
 		l.set("init", flow("runFor", k.init.spread()))
@@ -153,7 +153,7 @@ func hasKey(m *mapping, key string) bool {
 	return false
 }
 
-// read reads the Stages of a file or a directory.
+// read reads the Stages in a file or a directory.
 func (k *stages) read(path string) error {
 	var files []string
 	err := filepath.WalkDir(path, func(name string, f fs.DirEntry, err error) error {
@@ -182,7 +182,7 @@ func (k *stages) read(path string) error {
 	return nil
 }
 
-// readFile reads the documents of a file; others marks those that are no Stage as not meant.
+// readFile reads the documents of a file. It remarks on documents that are not Stages, except for a Kustomization if others.
 func (k *stages) readFile(file string, data []byte, others bool) error {
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var doc yaml.Node

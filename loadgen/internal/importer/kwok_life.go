@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// podStage finds out which part of a pod's life a stage is.
+// podStage adds a stage to the part of a pod's life that it describes.
 func (k *stages) podStage(s *stage) {
 	phase := lastWord(s.template, "phase:")
 	inits := strings.Contains(s.template, "initContainerStatuses")
@@ -59,12 +59,12 @@ func (k *stages) podStage(s *stage) {
 	k.life(s, code, phase == "Failed" && failsInit(s.template))
 }
 
-// failsInit reports whether a status is of init containers that failed: the containers still wait.
+// failsInit reports whether a status template describes failed init containers: the other containers are still waiting.
 func failsInit(template string) bool {
 	return strings.Contains(template, "initContainerStatuses") && strings.Contains(template, "PodInitializing")
 }
 
-// life adds the pods that end by a stage.
+// life adds a life for the pods that a stage ends.
 func (k *stages) life(s *stage, code int, init bool) {
 	l := k.newLife(s, "end")
 	if s.owner != "Job" || code != 0 {
@@ -87,7 +87,7 @@ func (k *stages) life(s *stage, code int, init bool) {
 	}
 }
 
-// newLife is the life of the pods of a stage, which says how they end, how long they take to stop, or to initialize.
+// newLife adds a life for the pods that a stage selects. role says whether the stage ends, stops or initializes them.
 func (k *stages) newLife(s *stage, role string) *mapping {
 	s.role = role
 	l := newMapping()
@@ -100,7 +100,7 @@ func (k *stages) newLife(s *stage, role string) *mapping {
 	return l
 }
 
-// match is the selection of pods.
+// match returns the pod selection of the stage.
 func (s *stage) match() *mapping {
 	m := flow()
 	if s.owner != "" {
@@ -116,13 +116,13 @@ func (s *stage) match() *mapping {
 	return m
 }
 
-// same reports whether two stages are of the same pods, so that one is drawn by weight.
+// same reports whether two stages select the same pods, so that their weights decide between them.
 func same(a, b *stage) bool {
 	return a.owner == b.owner && maps.Equal(a.labels, b.labels) && maps.Equal(a.annotations, b.annotations) && a.deleting == b.deleting
 }
 
-// shares draws the lives of the same pods by the weights of their stages, and puts narrower ones first: of two that both
-// select a pod the narrower is drawn by its weight, and the wider takes the rest.
+// shares converts the weights of stages to shares of lives, and puts narrower lives first. If two stages select a pod, the
+// weight decides how often the narrower one applies; the wider one gets the rest.
 func (k *stages) shares() {
 	stageOf := func(l *mapping) *stage { return k.of[phaseName(l)] }
 	slices.SortStableFunc(k.lives, func(a, b *mapping) int { return stageOf(b).narrowness() - stageOf(a).narrowness() })
@@ -139,7 +139,7 @@ func (k *stages) shares() {
 		}
 		share := 1.0
 		switch {
-		case even: // KWOK draws them alike
+		case even: // KWOK chooses each with equal probability
 			share = 1 / float64(rivals)
 		default:
 			share = float64(max(0, own.weight)) / float64(total)
@@ -158,12 +158,12 @@ func (k *stages) shares() {
 	k.lives = slices.DeleteFunc(k.lives, func(l *mapping) bool { return slices.Contains(never, phaseName(l)) })
 }
 
-// selectsAll reports whether a stage selects every pod that another selects.
+// selectsAll reports whether a stage selects every pod that another stage selects.
 func (s *stage) selectsAll(other *stage) bool {
 	return s.deleting == other.deleting && (s.owner == "" || s.owner == other.owner) && selects(s.labels, other.labels) && selects(s.annotations, other.annotations)
 }
 
-// narrowness orders stages by how much they ask of pods.
+// narrowness ranks stages by the number of their requirements on pods.
 func (s *stage) narrowness() int {
 	n := 2 * (len(s.labels) + len(s.annotations))
 	if s.owner != "" {
@@ -172,7 +172,7 @@ func (s *stage) narrowness() int {
 	return n
 }
 
-// lastWord is the word after the last occurrence of a key in a text.
+// lastWord returns the word after the last occurrence of key in text.
 func lastWord(text, key string) string {
 	at := strings.LastIndex(text, "\n"+key)
 	if at < 0 {

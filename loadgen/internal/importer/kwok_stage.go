@@ -9,27 +9,27 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// stage is one Stage of KWOK.
+// stage is a KWOK Stage.
 type stage struct {
 	src  *source
 	spec *fields
 	name string
 	item *item
 
-	kind        string // of its resource
+	kind        string // kind of the resource
 	delay       span
 	weight      int
 	deletes     bool
-	template    string // of the status that it writes
+	template    string // template of the status that the stage writes
 	templateAt  Remark
 	labels      map[string]string
 	annotations map[string]string
-	owner       string   // kind of the pods' owner
-	deleting    bool     // of pods that are being deleted
-	unmatched   []Remark // effects
-	unselected  []Remark // parts of the selector
-	role        string   // of its life: end, stop or init
-	untilGrace  bool     // the delay reaches up to the end of a pod's grace period
+	owner       string   // kind of the owner of the pods
+	deleting    bool     // selects pods that are being deleted
+	unmatched   []Remark // effects without an equivalent
+	unselected  []Remark // parts of the selector without an equivalent
+	role        string   // role in the life of a pod: end, stop or init
+	untilGrace  bool     // the delay may last until the end of a pod's grace period
 }
 
 func newStage(f *fields, item *item) *stage {
@@ -62,10 +62,10 @@ func newStage(f *fields, item *item) *stage {
 	return s
 }
 
-// gracePeriod is that of pods which do not say another.
+// gracePeriod is the grace period of pods that do not set one.
 const gracePeriod = 30 * time.Second
 
-// effects reads what the stage does.
+// effects reads the effects of the stage.
 func (s *stage) effects() {
 	next := s.spec.sub("next")
 	s.deletes = next.flag("delete", false)
@@ -97,13 +97,13 @@ func (s *stage) effects() {
 	}
 }
 
-// The forms of jq in which Stages select objects.
+// The jq expressions with which Stages select objects.
 var (
 	jqOwn   = regexp.MustCompile(`^\.metadata\.(labels|annotations)\["([^"]+)"\]$`)
 	jqOwner = regexp.MustCompile(`^\.metadata\.ownerReferences\.?\[\]\.kind$`)
 )
 
-// selector reads which objects the stage is of.
+// selector reads which objects the stage applies to.
 func (s *stage) selector() {
 	sel := s.spec.sub("selector")
 	maps.Copy(s.labels, sel.strings("matchLabels"))
@@ -126,20 +126,20 @@ func (s *stage) selector() {
 			s.owner = values[0]
 		case key == ".metadata.deletionTimestamp":
 			s.deleting = operator == "Exists"
-		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // a kubelet's own order of states
+		case strings.HasPrefix(key, ".status."), key == ".metadata.finalizers": // a kubelet orders its states itself
 		default:
 			s.unselected = append(s.unselected, jq.at("key"))
 		}
 	}
 }
 
-// The forms of CEL in which Stages select objects. Those of the status are a kubelet's own order of states.
+// The CEL expressions with which Stages select objects. Tests of the status need no conversion: a kubelet orders its states itself.
 var (
 	celStatus = regexp.MustCompile(`^!?\(?(has\()?self\.status\.[^&|?]*$`)
 	celOwn    = regexp.MustCompile(`^self\.metadata\.(labels|annotations)\[['"]([^'"]+)['"]\] *== *['"]([^'"]*)['"]$`)
 )
 
-// celSelector reads an expression of a selector, and reports whether it can.
+// celSelector reads a CEL expression of a selector. It reports whether the expression is supported.
 func (s *stage) celSelector(text string) bool {
 	own := celOwn.FindStringSubmatch(text)
 	switch {
@@ -154,7 +154,7 @@ func (s *stage) celSelector(text string) bool {
 	return true
 }
 
-// stage adds what a stage says to the nodes. One that selects objects by what no life can is left out.
+// stage converts a stage for the simulated nodes. It leaves out a stage whose selector has no equivalent.
 func (k *stages) stage(s *stage) {
 	node := k.nodes.Node
 	switch {
@@ -173,7 +173,7 @@ func (k *stages) stage(s *stage) {
 	s.rest(nil)
 }
 
-// rest remarks on what a stage has that nodes and pods do not take.
+// rest adds remarks on the settings of a stage that simulated nodes and pods do not support.
 func (s *stage) rest(node *yaml.Node) {
 	d := s.spec.sub("delay")
 	ownDelay := d.has("durationFrom") || d.has("jitterDurationFrom") && !s.untilGrace
@@ -198,7 +198,7 @@ func (s *stage) rest(node *yaml.Node) {
 	}
 }
 
-// nodeStage takes the interval of reports from heartbeats.
+// nodeStage derives the status report interval from the delay of heartbeats.
 func (k *stages) nodeStage(s *stage, node *yaml.Node) {
 	failing := strings.Contains(s.template, `status: "False"`)
 	switch {

@@ -10,10 +10,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// manifest is one object that a template renders.
+// manifest is an object rendered from a template.
 type manifest map[string]any
 
-// render gives the objects of a template. Its error is a *template.Error.
+// render returns the objects of a template. Its error is a *template.Error.
 func render(text string, values map[string]any) ([]manifest, error) {
 	t, err := template.Parse(text)
 	if err != nil {
@@ -30,7 +30,7 @@ func render(text string, values map[string]any) ([]manifest, error) {
 	return objects, nil
 }
 
-// at is the mapping at a path, nil if there is none.
+// at returns the mapping at a path, or nil if it is missing.
 func (m manifest) at(path ...string) manifest {
 	for _, key := range path {
 		m, _ = asMap(m[key])
@@ -65,7 +65,7 @@ func textsOf(m manifest) map[string]string {
 	return all
 }
 
-// podTemplates are where kinds have the template of their pods.
+// podTemplate returns the path of the pod template in objects of a kind, or nil.
 func podTemplate(kind string) []string {
 	switch kind {
 	case "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job":
@@ -76,7 +76,7 @@ func podTemplate(kind string) []string {
 	return nil
 }
 
-// podSpec is where a kind has the spec of its pods, nil if it has none.
+// podSpec returns the path of the pod spec in objects of a kind, or nil.
 func podSpec(kind string) []string {
 	if kind == "Pod" {
 		return []string{"spec"}
@@ -87,7 +87,7 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// podLabels are the labels of the pods of an object.
+// podLabels returns the labels of an object's pods.
 func (m manifest) podLabels() map[string]string {
 	if m.kind() == "Pod" {
 		return m.labels()
@@ -99,11 +99,11 @@ func (m manifest) podLabels() map[string]string {
 	return textsOf(m.at(append(at, "metadata", "labels")...))
 }
 
-// need is what objects ask of nodes.
+// need is the demand of objects on nodes.
 type need struct {
-	pods, onEach  float64 // onEach: of each node
+	pods, onEach  float64 // onEach: pods on each node
 	cpus, memory  float64
-	claims, nodes bool // PersistentVolumeClaims; required affinity to nodes
+	claims, nodes bool // has PersistentVolumeClaims; has required node affinity
 }
 
 func (n need) times(count int) need {
@@ -115,14 +115,14 @@ func (n need) plus(o need) need {
 	return need{n.pods + o.pods, n.onEach + o.onEach, n.cpus + o.cpus, n.memory + o.memory, n.claims || o.claims, n.nodes || o.nodes}
 }
 
-// Room of a simulated node by default, of which a tenth stays free.
+// Default capacity of a simulated node. A tenth of the CPUs and the memory is kept free.
 const (
 	nodePods   = 100
 	nodeCPUs   = 7.2
 	nodeMemory = 0.9 * (32 << 30)
 )
 
-// nodeCount is how many simulated nodes the pods fit on.
+// nodeCount returns the number of simulated nodes that the pods need.
 func (n need) nodeCount() int {
 	if n.pods == 0 && n.onEach == 0 {
 		return 0
@@ -130,7 +130,7 @@ func (n need) nodeCount() int {
 	return int(max(1, math.Ceil(n.pods/(nodePods-min(n.onEach, nodePods/2))), math.Ceil(n.cpus/nodeCPUs), math.Ceil(n.memory/nodeMemory)))
 }
 
-// need is what the pods of an object ask for.
+// need returns the demand of an object's pods.
 func (m manifest) need() need {
 	n := need{claims: m.kind() == "PersistentVolumeClaim"}
 	at := podSpec(m.kind())
@@ -191,7 +191,7 @@ func quantity(v any) float64 {
 	return q.AsApproximateFloat64()
 }
 
-// clusterKinds are the kinds of Kubernetes without namespaces that workloads are made of.
+// clusterKinds returns Kubernetes' cluster-scoped kinds that workloads use.
 func clusterKinds() []string {
 	return []string{
 		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",

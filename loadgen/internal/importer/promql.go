@@ -15,13 +15,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// otherValue is a value in an expression that is none of kube-burner's own.
+// otherValue matches a template value in an expression.
 var otherValue = regexp.MustCompile(`\{\{-?\s*\.(\w+)\s*-?\}\}`)
 
 var elapsed = regexp.MustCompile(`\{\{-?\s*\.elapsed\s*-?\}\}`)
 
-// promQL is an expression of kube-burner with the phase in the place of the time that a job took. why says what it
-// has that the import does not know.
+// promQL converts a kube-burner expression and replaces the elapsed time of a job with the window of the phase. why says
+// why the expression cannot be converted; it is empty on success.
 func promQL(text string, values map[string]any) (expr, why string) {
 	text = otherValue.ReplaceAllStringFunc(text, func(action string) string {
 		if v, ok := values[otherValue.FindStringSubmatch(action)[1]]; ok {
@@ -39,20 +39,20 @@ func promQL(text string, values map[string]any) (expr, why string) {
 	return expr, ""
 }
 
-// The label that tells API servers apart on OpenShift, and the job of an API server in a Prometheus of a cluster.
+// The label for the API server on OpenShift, and the job of the API server in a cluster's Prometheus.
 var (
 	apiServerLabel = regexp.MustCompile(`\bapiserver(\s*(?:=~|!=|!~|=)\s*")`)
 	apiServerJob   = regexp.MustCompile(`\bjob(\s*=\s*)"apiserver"`)
 )
 
-// ownLabelsOf is an expression with the job by which a run records API servers.
+// ownLabelsOf replaces these labels with the job label of the API servers in a run's metrics.
 func ownLabelsOf(expr string) string {
 	return apiServerJob.ReplaceAllString(apiServerLabel.ReplaceAllString(expr, "job$1"), `job$1"kube-apiserver"`)
 }
 
 var window = strings.NewReplacer("$window", "1m", "$hours", "1")
 
-// selectorsOf are what an expression reads, nil if it is none.
+// selectorsOf returns the label matchers of each selector in an expression, or nil if the expression is invalid.
 func selectorsOf(expr string) (all [][]*labels.Matcher) {
 	root, err := archive.NewParser().ParseExpr(window.Replace(expr))
 	if err != nil {
@@ -67,7 +67,7 @@ func selectorsOf(expr string) (all [][]*labels.Matcher) {
 	return all
 }
 
-// metricsOf is the first metric that an expression reads, for a name.
+// metricsOf returns a name for an expression: its first metric, or "expr".
 func metricsOf(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -79,7 +79,7 @@ func metricsOf(expr string) string {
 	return "expr"
 }
 
-// foreignPrefixes begin the metrics of what is not part of a control plane.
+// foreignPrefixes returns the prefixes of metrics that no part of a control plane exports.
 func foreignPrefixes() []string {
 	return []string{
 		"node_", "container_", "machine_", "kube_", "kubelet_", "kubeproxy_", "crio_", "container_runtime_", "ovn", "haproxy_", "prometheus_", "cadvisor_",
@@ -87,17 +87,17 @@ func foreignPrefixes() []string {
 	}
 }
 
-// foreignLabels are set by a Prometheus in a cluster, and by no component.
+// foreignLabels returns labels that a cluster's Prometheus sets, not the components.
 func foreignLabels() []string {
 	return []string{"pod", "node", "container", "endpoint", "apiserver", "cluster", "prometheus", "openshift_io_component", "service"}
 }
 
-// components are the jobs whose metrics a run of a bundled plane records.
+// components returns the jobs whose metrics a run with a bundled control plane records.
 func components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "loadgen"}
 }
 
-// foreign says what an expression reads that no component of a bundled control plane has, "" if there is nothing.
+// foreign says what an expression reads that no component of a bundled control plane has. It returns "" if there is nothing.
 func foreign(expr string) string {
 	for _, matchers := range selectorsOf(expr) {
 		for _, m := range matchers {
@@ -116,7 +116,7 @@ func foreign(expr string) string {
 	return ""
 }
 
-// refused says why a gate or figure over an expression cannot be judged, "" if it can.
+// refused says why a gate or figure with an expression cannot be judged. It returns "" if it can.
 func (d *draft) refused(m *mapping) string {
 	expr := ""
 	for i := 0; i < len(m.Content); i += 2 {

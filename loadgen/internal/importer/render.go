@@ -13,8 +13,8 @@ import (
 	bounds "github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// configFunctions are those of kube-burner's configuration files. What they draw is the same at each import; env reads
-// the values and not the environment.
+// configFunctions returns the functions of kube-burner's configuration files. They draw the same values at each import.
+// env reads the given values instead of the environment.
 func configFunctions(values map[string]any) template.FuncMap {
 	all := bounds.Functions(rand.New(rand.NewPCG(1, 1)))
 	all["env"] = func(name string) string {
@@ -55,7 +55,7 @@ func templateError(err error) error {
 	return fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), "\n", " "))
 }
 
-// valueNames are the values that a template reads by name, .NAME, in their order.
+// valueNames returns the names of the values that a template reads as .NAME, in order of first use.
 func valueNames(t *parse.Tree) (names []string) {
 	walk(t.Root, func(n parse.Node) {
 		var first string
@@ -74,13 +74,13 @@ func valueNames(t *parse.Tree) (names []string) {
 	return names
 }
 
-// functionUse is a function that a template calls, at a line.
+// functionUse is a call of a function at a line of a template.
 type functionUse struct {
 	name string
 	line int
 }
 
-// unknownFunctions are the calls of functions that known does not know.
+// unknownFunctions returns the calls of functions that known rejects, by line.
 func unknownFunctions(text string, known func(string) bool) (all []functionUse, err error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck
@@ -108,7 +108,7 @@ func unknownFunctions(text string, known func(string) bool) (all []functionUse, 
 	return all, nil
 }
 
-// parseTree parses a template whatever functions it calls.
+// parseTree parses a template without checking that its functions exist.
 func parseTree(text string) (*parse.Tree, error) {
 	t := parse.New("t")
 	t.Mode = parse.SkipFuncCheck
@@ -163,7 +163,7 @@ func walk(n parse.Node, visit func(parse.Node)) {
 	visit(n)
 }
 
-// ParseValues reads NAME=VALUE pairs; numbers and truth values are such if typed.
+// ParseValues parses NAME=VALUE pairs. If typed, it converts numbers and booleans.
 func ParseValues(pairs []string, typed bool) (map[string]any, error) {
 	values := map[string]any{}
 	for _, pair := range pairs {

@@ -11,17 +11,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a file of a configuration.
+// source is one configuration file.
 type source struct {
 	file string
-	// lines of the file by lines of the text that was parsed, from 0; nil: the same.
+	// lines maps each line of the parsed text, from 0, to a line of the file. nil means that they are equal.
 	lines []int
 	errs  []error
-	// fold: the case of keys does not matter.
+	// fold ignores the case of keys.
 	fold bool
 }
 
-// parse reads one YAML document; nil: it is empty.
+// parse reads one YAML document. It returns nil for an empty document.
 func (s *source) parse(text []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -52,15 +52,15 @@ func (s *source) fail(n *yaml.Node, path, format string, args ...any) {
 	}
 }
 
-// fields are those of a mapping, of which the ones that were read are known.
+// fields are the fields of a mapping. It records which of them were read.
 type fields struct {
 	src  *source
 	path string
-	node *yaml.Node // nil: there is none
+	node *yaml.Node // nil if the mapping is missing
 	read map[string]bool
 }
 
-// fieldsOf reads a node as a mapping.
+// fieldsOf returns the fields of a mapping node. It reports an error for other nodes, except null.
 func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	for n != nil && n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -81,7 +81,7 @@ func (f *fields) field(key string) string {
 	return f.path + "." + key
 }
 
-// get is the value of a key, nil if there is none.
+// get returns the value of a key, or nil if the key is missing or null.
 func (f *fields) get(key string) *yaml.Node {
 	if f.node == nil {
 		return nil
@@ -106,14 +106,14 @@ func (f *fields) get(key string) *yaml.Node {
 
 func (f *fields) has(key string) bool { return f.get(key) != nil }
 
-// ignore reads keys that need nothing.
+// ignore marks keys as read that need no conversion.
 func (f *fields) ignore(keys ...string) {
 	for _, key := range keys {
 		f.get(key)
 	}
 }
 
-// at is the place of a key, or of the mapping.
+// at returns the place of a key, or of the mapping if key is empty.
 func (f *fields) at(key string) Remark {
 	if key == "" {
 		return Remark{File: f.src.file, Line: f.src.line(f.node), Field: f.path}
@@ -121,7 +121,7 @@ func (f *fields) at(key string) Remark {
 	return Remark{File: f.src.file, Line: f.src.line(f.get(key)), Field: f.field(key)}
 }
 
-// unread are the keys that nothing has read.
+// unread returns the keys that were not read.
 func (f *fields) unread() (keys []string) {
 	if f.node == nil {
 		return nil
@@ -198,7 +198,7 @@ func (f *fields) duration(key string, otherwise time.Duration) time.Duration {
 	return v
 }
 
-// items are the nodes of a list.
+// items returns the nodes of a list.
 func (f *fields) items(key string) []*yaml.Node {
 	n := f.get(key)
 	if n == nil {
@@ -211,7 +211,7 @@ func (f *fields) items(key string) []*yaml.Node {
 	return n.Content
 }
 
-// list are the mappings of a list.
+// list returns the elements of a list of mappings.
 func (f *fields) list(key string) (all []*fields) {
 	for i, n := range f.items(key) {
 		path := fmt.Sprintf("%s[%d]", f.field(key), i)
@@ -233,7 +233,7 @@ func (f *fields) texts(key string) (all []string) {
 
 func (f *fields) sub(key string) *fields { return f.src.fieldsOf(f.get(key), f.field(key)) }
 
-// strings are the fields of a mapping of texts, as labels.
+// strings reads a mapping of strings, such as labels.
 func (f *fields) strings(key string) map[string]string {
 	of := f.sub(key)
 	if of.node == nil {
@@ -246,7 +246,7 @@ func (f *fields) strings(key string) map[string]string {
 	return all
 }
 
-// value is a key's value as YAML has it.
+// value decodes the value of a key as YAML does.
 func (f *fields) value(key string) any {
 	n := f.get(key)
 	if n == nil {
@@ -259,7 +259,7 @@ func (f *fields) value(key string) any {
 	return v
 }
 
-// values are the fields of a mapping.
+// values decodes a mapping. It returns an empty map if the key is missing.
 func (f *fields) values(key string) map[string]any {
 	all, _ := f.value(key).(map[string]any)
 	if all == nil {

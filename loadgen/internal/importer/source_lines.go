@@ -11,17 +11,17 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// yamlLine is the form of the parser's errors.
+// yamlLine matches the errors of the YAML parser.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError is the error of a text that is no YAML, with its line in the file; lines are as a source has them.
+// yamlError returns the error for a text that is not valid YAML, with its line in the file. lines is as in source.
 func yamlError(file string, text []byte, err error, lines []int) error {
 	r := Remark{File: file, Text: err.Error() + " (the file is not valid YAML)"}
 	if m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " ")); m != nil {
 		r.Line, _ = strconv.Atoi(m[1])
 		r.Text = m[2] + " (the file is not valid YAML)"
 	}
-	// The strict reader knows better where a bracket or a quote was opened; it takes one document.
+	// The strict reader locates an unclosed bracket or quote better, but it accepts one document only.
 	_, strict := strictyaml.Parse(file, text)
 	if e, ok := errors.AsType[*strictyaml.Error](strict); ok && e.Line > 0 && !strings.Contains(e.Msg, "second YAML document") {
 		r.Line, r.Text = e.Line, fmt.Sprintf("%s (%s)", e.Msg, e.Hint)
@@ -37,8 +37,8 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 	return errors.New(r.String())
 }
 
-// alignLines finds the line of a template for each line of what it renders, 0 where it is not known:
-// lines stay in order, and an action may give anything.
+// alignLines returns the template line for each rendered line, or 0 if it is unknown. It relies on the order of the lines,
+// because an action may render to any text.
 func alignLines(templateText, rendered string) []int {
 	from := strings.Split(templateText, "\n")
 	to := strings.Split(rendered, "\n")
@@ -49,7 +49,7 @@ func alignLines(templateText, rendered string) []int {
 			continue
 		}
 		at := slices.IndexFunc(from[min(next, len(from)):], func(t string) bool { return mayRender(t, line) })
-		if at < 0 { // of a loop, perhaps
+		if at < 0 { // the line may come from a loop
 			if at = slices.IndexFunc(from, func(t string) bool { return mayRender(t, line) }); at < 0 {
 				continue
 			}
@@ -61,7 +61,7 @@ func alignLines(templateText, rendered string) []int {
 	return lines
 }
 
-// mayRender reports whether a template's line may become a line: its texts between actions are in it, in order.
+// mayRender reports whether a template line may render to line: line contains the texts between its actions, in order.
 func mayRender(templateLine, line string) bool {
 	if !strings.Contains(templateLine, "{{") {
 		return strings.TrimSpace(templateLine) == strings.TrimSpace(line)

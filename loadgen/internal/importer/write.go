@@ -15,12 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mapping is a YAML mapping whose fields stay in their order.
+// mapping is a YAML mapping that keeps the order of its fields.
 type mapping struct{ *yaml.Node }
 
 func newMapping() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
 
-// flow is a mapping on one line, of names and values in turn.
+// flow returns a mapping on one line. Its arguments alternate between names and values.
 func flow(pairs ...any) *mapping {
 	m := newMapping()
 	m.Style = yaml.FlowStyle
@@ -30,7 +30,7 @@ func flow(pairs ...any) *mapping {
 	return m
 }
 
-// set adds a field, or gives one another value, and returns its key, before which comments stand.
+// set adds a field or replaces its value. It returns the key, which can carry comments.
 func (m *mapping) set(key string, value any) *yaml.Node {
 	node := toNode(value)
 	for i := 0; i < len(m.Content); i += 2 {
@@ -44,7 +44,7 @@ func (m *mapping) set(key string, value any) *yaml.Node {
 	return name
 }
 
-// key is the key of a field, before which comments stand; nil: there is none.
+// key returns the key of a field, which can carry comments, or nil if the field is missing.
 func (m *mapping) key(name string) *yaml.Node {
 	for i := 0; i < len(m.Content); i += 2 {
 		if m.Content[i].Value == name {
@@ -54,7 +54,7 @@ func (m *mapping) key(name string) *yaml.Node {
 	return nil
 }
 
-// replace puts another field in the place of one.
+// replace replaces a field with another one at the same position.
 func (m *mapping) replace(key, other string, value any) {
 	for i := 0; i < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {
@@ -99,17 +99,17 @@ func toNode(value any) *yaml.Node {
 		return m.Node
 	}
 	n := new(yaml.Node)
-	_ = n.Encode(value) // of what was decoded from YAML, or of basic types: there is no error
+	_ = n.Encode(value) // cannot fail: values are of basic types or were decoded from YAML
 	if text, ok := value.(string); ok && strings.Contains(text, "\n") {
 		n.Style = yaml.LiteralStyle
 	}
 	return n
 }
 
-// commentWidth is where lines of comments are broken.
+// commentWidth is the maximum width of comment lines.
 const commentWidth = 110
 
-// addComment puts a line, broken where it is long, before a node.
+// addComment adds a comment before a node and wraps it.
 func addComment(n *yaml.Node, text string) {
 	var lines []string
 	line := "#"
@@ -127,7 +127,7 @@ func addComment(n *yaml.Node, text string) {
 	n.HeadComment = strings.Join(lines, "\n")
 }
 
-// commentsOf are the texts that addComment has put before a node.
+// commentsOf returns the texts that addComment added to a node.
 func commentsOf(n *yaml.Node) (all []string) {
 	for _, line := range strings.Split(n.HeadComment, "\n") {
 		rest, more := strings.CutPrefix(line, "#   ")
@@ -140,12 +140,12 @@ func commentsOf(n *yaml.Node) (all []string) {
 	return all
 }
 
-// maxName is the length of names of phases, loads and gates.
+// maxName is the maximum length of names of phases, loads and gates.
 const maxName = 40
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf is a text as a name of a scenario: lower-case letters, digits and -.
+// nameOf converts a text to a valid name in a scenario, of lower-case letters, digits and "-".
 func nameOf(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -164,7 +164,7 @@ func nameOf(text string) string {
 	return name
 }
 
-// unique is a name that none has yet, and then has.
+// unique returns a name that is not taken yet and marks it as taken.
 func unique(name string, taken map[string]bool) string {
 	name = nameOf(name)
 	for n, base := 2, name; taken[name]; n++ {
@@ -175,15 +175,15 @@ func unique(name string, taken map[string]bool) string {
 	return name
 }
 
-// withSuffix is a name with a suffix, short enough.
+// withSuffix appends a suffix and shortens the name to fit.
 func withSuffix(name, suffix string) string {
 	return strings.TrimRight(name[:min(len(name), maxName-len(suffix)-1)], "-") + "-" + suffix
 }
 
-// maxLength is the longest phase.
+// maxLength is the maximum length of a phase.
 const maxLength = 24 * time.Hour
 
-// length is a duration that a phase may have.
+// length formats a duration, limited to the valid lengths of a phase.
 func length(d time.Duration) string {
 	return scenario.Duration(min(max(d, time.Second), maxLength)).String()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A run that abortOn ended has failed, with the condition as its first reason; gates over phases that were whole are judged.
+// A run that abortOn ended has failed, with the condition as its first reason. Gates over complete phases are judged.
 func TestAbortedRunHasFailed(t *testing.T) {
 	const scenario = `
 apiVersion: stormglass/v1alpha1

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Rules that the run is too short for are told apart from those whose metric is missing; what is allowed to have no data
-// leaves the exit code alone, and no other verdict.
+// Rules for which the run is too short are distinguished from rules whose metric is missing. Allowed missing data does
+// not change the exit code, and other verdicts are not affected.
 func TestLackOfDataIsAllowedByName(t *testing.T) {
 	dir := judgedDir(t)
 	rules := written(t, "rules.yaml", `
@@ -35,8 +35,8 @@ groups:
 	for name, c := range map[string]struct {
 		files, allow []string
 		exit         int
-		short        string // gates told as too short
-		allowed      string // gates told as allowed
+		short        string // gates reported as too short
+		allowed      string // gates reported as allowed
 		reason       string
 	}{
 		"nothing allowed":             {[]string{quiet}, nil, exitcode.NoData, "Held", "", "Held: no data: Held cannot fire within"},

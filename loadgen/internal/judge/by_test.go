@@ -23,8 +23,8 @@ phases:
   - {name: calm, for: 2m}
 `
 
-// judgedDir is the directory of a run of two minutes, in which an etcd member has
-// 42 descriptors open.
+// judgedDir records a run of two minutes, in which an etcd member has 42 open
+// descriptors, and returns its directory.
 func judgedDir(t *testing.T) string {
 	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0")
@@ -45,7 +45,7 @@ func written(t *testing.T, name, text string) string {
 	return file
 }
 
-// A run that did not pass says why it has no diagnosis; one that passed needs none.
+// A run that did not pass says why it has no diagnosis. A run that passed needs none.
 func TestMissingDiagnosisIsNoted(t *testing.T) {
 	dir := judgedDir(t) // without an API server
 	for most, want := range map[int]result.Verdict{41: result.Fail, 42: result.Pass} {
@@ -60,8 +60,8 @@ func TestMissingDiagnosisIsNoted(t *testing.T) {
 	}
 }
 
-// A run is judged by gates and rules written after it. Of rules
-// every alert must be silent, but for one that a gate is about.
+// A run can be judged by gates and rules written after it. Every alert of the rules
+// must be silent, except an alert that a gate names.
 func TestJudgeBy(t *testing.T) {
 	dir := judgedDir(t)
 	rules := written(t, "rules.yaml", `
@@ -112,11 +112,11 @@ gates:
 	}
 }
 
-// Exits are in the timeline: without it they are unknown, and one that
-// breaks off knows of some.
+// Exits are in the timeline: without it they are unknown, and a truncated one has
+// only some of them.
 func TestNoPassWithoutATimeline(t *testing.T) {
 	dir := judgedDir(t)
-	forget(t, dir) // or a digest tells
+	forget(t, dir) // otherwise a digest shows it
 	gates := written(t, "gates.yaml", "gates:\n  - {name: open, expr: 'max(process_open_fds)', max: 42}\n")
 	verdict := func(judge func() (result.Result, error)) string {
 		t.Helper()

@@ -19,10 +19,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// outcome is a command's exit code and message.
+// outcome is the exit code and the message of a command.
 type outcome struct {
 	code   int
-	said   []string // a line each
+	said   []string // one line each
 	result result.Result
 }
 
@@ -43,7 +43,7 @@ func (o outcome) names(file string) bool {
 	return slices.ContainsFunc(o.said, func(line string) bool { return strings.Contains(line, file) && !strings.Contains(line, "\n") })
 }
 
-// damages are the ways in which a file is damaged, by name.
+// damages returns ways to damage a file, by name.
 func damages() map[string]func(t *testing.T, path string, text []byte) {
 	with := func(change func(text []byte) []byte) func(*testing.T, string, []byte) {
 		return func(t *testing.T, path string, text []byte) {
@@ -85,12 +85,12 @@ func damages() map[string]func(t *testing.T, path string, text []byte) {
 		"a FIFO":                   instead(func(path string) error { return syscall.Mkfifo(path, 0o600) }),
 		"a loop of links":          instead(func(path string) error { return os.Symlink(filepath.Base(path), path) }),
 		"a link to /dev/zero":      instead(func(path string) error { return os.Symlink("/dev/zero", path) }),
-		"unreadable":               instead(func(path string) error { return os.Symlink("/proc/self/mem", path) }), // root may read what has no permissions
+		"unreadable":               instead(func(path string) error { return os.Symlink("/proc/self/mem", path) }), // root can read files without permissions
 		"a link to nothing":        instead(func(path string) error { return os.Symlink("gone", path) }),
 	}
 }
 
-// filesOf are the files of a run by their path in it, verdicts left out.
+// filesOf lists the files of a run by their paths in it, without verdicts.
 func filesOf(t testing.TB, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -115,8 +115,8 @@ func noStalePass(t *testing.T, what, dir string) {
 	}
 }
 
-// Whatever is damaged in a run's directory, and however: no pass, no panic, no wait,
-// the file named in one line, and no older verdict left.
+// For any damage to a file in a run's directory there is no pass, no panic and no wait,
+// one line names the file, and no older verdict remains.
 func TestDamagedRunDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -157,8 +157,8 @@ func TestDamagedRunDoesNotPass(t *testing.T) {
 	}
 }
 
-// A run of before the digests is judged by what can be read of it. What still passes
-// is listed: damage that nothing tells but a digest.
+// A run from before digests were introduced is judged by its readable data. The damage
+// that still passes is listed: only a digest would show it.
 func TestDamagedRunWithoutDigests(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -186,14 +186,14 @@ func TestDamagedRunWithoutDigests(t *testing.T) {
 		}
 	}
 	want := []string{
-		// It is optional: of no weight for a gate.
+		// Optional files do not matter to a gate.
 		"audit.json, a link to nothing", "audit.json, absent", "tombstones, a link to nothing", "tombstones, absent",
 		// Only white space is lost.
 		"audit.json, cut before the last byte", "scenario.yaml, cut before the last byte",
-		// What is left is whole in its form.
+		// The damaged file is still well-formed.
 		"audit.json, flipped in the middle", "measurements.json, flipped in the middle", "pulse.jsonl, cut at a line's end",
 		"pulse.jsonl, cut before the last byte", "pulse.jsonl, flipped at the end", "scenario.yaml, cut at a line's end",
-		// Of an archive, what no gate reads.
+		// No gate reads these parts of an archive.
 		"000001, doubled", "000001, flipped in the middle", "index, doubled", "index, flipped in the middle",
 	}
 	for what := range passed {
@@ -203,7 +203,7 @@ func TestDamagedRunWithoutDigests(t *testing.T) {
 	}
 }
 
-// weighed is judged without a report.
+// weighed judges without a report.
 func weighed(t *testing.T, dir string) outcome {
 	t.Helper()
 	rec, err := rundir.Open(dir)
@@ -220,7 +220,7 @@ func weighed(t *testing.T, dir string) outcome {
 	return outcomeOf(judge(t.Context(), rec, gates))
 }
 
-// forget makes a run one of before the digests.
+// forget removes a run's digests, as in a run from before they were introduced.
 func forget(t testing.TB, dir string) {
 	t.Helper()
 	archivetest.Change(t, filepath.Join(dir, result.RunFile), func(run map[string]any) {

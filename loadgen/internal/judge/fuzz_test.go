@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Whatever is in a file of a run: a verdict or an error of one line, and no pass that
-// the run as it was written would not have got.
+// For any content of a run's file, judging returns a verdict or an error of one line. It
+// does not pass unless the original run passes.
 
 func FuzzMeasurements(f *testing.F) { fuzzFile(f, result.MeasurementsFile) }
 func FuzzTimeline(f *testing.F)     { fuzzFile(f, result.TimelineFile) }
@@ -25,7 +25,8 @@ func FuzzPulse(f *testing.F)        { fuzzFile(f, result.PulseFile) }
 func FuzzRun(f *testing.F)          { fuzzFile(f, result.RunFile) }
 func FuzzAudit(f *testing.F)        { fuzzFile(f, result.AuditFile) }
 
-// fuzzFile fuzzes one file of a run without digests: with them it would not be used.
+// fuzzFile fuzzes one file of a run without digests: with digests a changed file would
+// not be used.
 func fuzzFile(f *testing.F, file string) {
 	dir := archivetest.SoundRun(f)
 	forget(f, dir)
@@ -45,8 +46,7 @@ func fuzzFile(f *testing.F, file string) {
 	})
 }
 
-// FuzzRunDirectory fuzzes any file of a run with digests: none but the run as it was
-// passes.
+// FuzzRunDirectory fuzzes any file of a run with digests. Only the unchanged run passes.
 func FuzzRunDirectory(f *testing.F) {
 	dir := archivetest.SoundRun(f)
 	var files []string
@@ -76,7 +76,7 @@ func FuzzRunDirectory(f *testing.F) {
 	})
 }
 
-// render judges the run in dir, draws its report, and tells whether it passes.
+// render judges the run in dir, draws its report, and reports whether it passes.
 func render(t *testing.T, dir string, digested bool) bool {
 	t.Helper()
 	rec, err := rundir.Open(dir)

@@ -29,7 +29,7 @@ import (
 )
 
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file is no data, which the result says; an error means that
+// report.html. A damaged file counts as missing data, and the result says so. On an error
 // nothing could be judged or written.
 func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
@@ -52,8 +52,8 @@ func Judge(ctx context.Context, dir string) (res result.Result, err error) {
 	return res, nil
 }
 
-// judge judges the run by gates. An archive that cannot be read after all is damaged, and
-// the run is judged again without it.
+// judge judges the run by gates. If the archive turns out to be unreadable, judge marks it
+// as damaged and judges the run again without it.
 func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (result.Result, error) {
 	res, err := analyse(ctx, rec, gates)
 	if err != nil && ctx.Err() == nil && rec.Archive != nil {
@@ -78,7 +78,7 @@ func judge(ctx context.Context, rec *rundir.Recorded, gates []gate.Compiled) (re
 			res.Diagnosis = &d
 		}
 	}
-	if rec.Foreign != nil { // by a scenario that is not its own the run does not fail either
+	if rec.Foreign != nil { // with a scenario that is not its own, the run does not fail either
 		if res.Verdict = result.NoData; res.ExitCode != exitcode.Environment {
 			res.ExitCode = exitcode.NoData
 		}
@@ -132,8 +132,8 @@ func FailedGates(res result.Result) (failed []diagnosis.FailedGate) {
 	return failed
 }
 
-// AddReasons puts what is missing before the other reasons. Gates that need none of it
-// may pass; the run does not.
+// AddReasons puts reasons for missing data before the other reasons. Gates that do not need
+// the data may pass, but the run does not.
 func AddReasons(res *result.Result, all ...error) {
 	var reasons []string
 	for _, err := range all {
@@ -145,7 +145,7 @@ func AddReasons(res *result.Result, all ...error) {
 	}
 }
 
-// source is the archive for the report's charts; nil where there is none.
+// source returns the archive for the report's charts, or nil without an archive.
 func source(rec *rundir.Recorded) chart.Source {
 	if rec.Archive == nil {
 		return nil
@@ -153,8 +153,8 @@ func source(rec *rundir.Recorded) chart.Source {
 	return rec.Archive
 }
 
-// Pictures are the charts of the report of the run in dir, as it was judged last.
-// They read nothing but the directory and write nothing.
+// Pictures returns the report's charts of the run in dir, as last judged. It reads only the
+// directory and writes nothing.
 func Pictures(ctx context.Context, dir string) (all []report.Picture, err error) {
 	rec, res, err := rundir.OpenJudged(dir)
 	if err != nil {
@@ -164,8 +164,8 @@ func Pictures(ctx context.Context, dir string) (all []report.Picture, err error)
 	return report.Pictures(ctx, res, rec.Timeline, rec.Slots, rec.ScenarioText, source(rec))
 }
 
-// Picture is the one of that name of the run in dir. An error: there is none, or it
-// has nothing to show.
+// Picture returns the chart with the given name of the run in dir. It fails if there is no
+// such chart, or if the chart has nothing to show.
 func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	all, err := Pictures(ctx, dir)
 	if err != nil {
@@ -189,19 +189,20 @@ func Picture(ctx context.Context, dir, name string) (report.Picture, error) {
 	return report.Picture{}, exitcode.Usagef("%s has no chart %q (%s)", dir, name, hint)
 }
 
-// By judges the run in dir by other gates than its own, and writes nothing. Each of files
-// is either gates, as in a scenario (gates: [...]), or Prometheus' rules (groups: [...]),
-// of which no alert may fire in any phase unless a gate of another file names it. Lost
-// scrapes, a saturated generator and the like count as in Judge.
+// By judges the run in dir by other gates than its own, and writes nothing. Each file holds
+// either gates, as in a scenario (gates: [...]), or Prometheus rules (groups: [...]). An
+// alert of these rules must not fire in any phase, unless a gate of another file names it.
+// Lost scrapes, a saturated generator and the like count as in Judge.
 //
-// The lack of data of gates and alerts that noDataAllowed names counts for nothing, unless all lack it.
+// Missing data is ignored for the gates and alerts in noDataAllowed, unless all gates lack
+// data.
 func By(ctx context.Context, dir string, files []string, noDataAllowed ...string) (res result.Result, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, rec.Close()) }()
-	if rec.Scenario == nil { // gates are about its phases and loads
+	if rec.Scenario == nil { // gates refer to its phases and loads
 		return res, fmt.Errorf("%s: %w", dir, errors.Join(rec.Damage...))
 	}
 	gates, err := readGates(rec.Scenario, files)
@@ -209,7 +210,7 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 		err = gate.AllowNoData(gates, noDataAllowed)
 	}
 	switch {
-	case err != nil && rec.Foreign != nil: // the gates may be about what it has lost
+	case err != nil && rec.Foreign != nil: // the gates may refer to lost parts of the scenario
 		err = fmt.Errorf("it is not the scenario that was run, and the gates do not fit it: %w", err)
 		return res, fmt.Errorf("%s: %w", dir, &result.Damaged{File: result.ScenarioFile, Err: err})
 	case err != nil:
@@ -220,7 +221,7 @@ func By(ctx context.Context, dir string, files []string, noDataAllowed ...string
 
 func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	var rules alerting.Ruleset
-	texts := map[string][]byte{} // of those that hold gates
+	texts := map[string][]byte{} // of the files with gates
 	var errs []error
 	for _, file := range files {
 		text, err := userfile.Read(file, userfile.Text)
@@ -287,7 +288,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// holds is the field of a YAML file that tells what it is, or "".
+// holds returns the field that tells the kind of a YAML file, or "".
 func holds(text []byte) string {
 	var fields map[string]yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&fields)
@@ -295,7 +296,7 @@ func holds(text []byte) string {
 	case errors.Is(err, io.EOF):
 		return ""
 	case err != nil:
-		return "gates" // whose reader says what is wrong, and where
+		return "gates" // the parser of gates reports the error and its line
 	}
 	for _, name := range []string{"gates", "groups", "spec"} {
 		if _, ok := fields[name]; ok {

@@ -10,12 +10,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What the API servers served and neither the run nor a component sent is other clients'; its part of the processors is no other
-// program's. In a run that did not count its own requests nothing is known of clients.
+// Requests that the API servers served but neither the run nor a component sent belong to other clients. Their processor time
+// does not count as another program's. In a run that did not count its own requests nothing is known of other clients.
 func TestOtherClientsAreToldFromOtherPrograms(t *testing.T) {
 	for what, c := range map[string]struct {
 		foreign   float64 // requests of another client
-		counted   bool    // the run counts its own
+		counted   bool    // the run counts its own requests
 		bundled   bool
 		busy      string
 		noClients bool

@@ -22,8 +22,8 @@ func reads(m map[string]any, phase int) map[string]any {
 	return archivetest.At(m, "phases", phase, "requests", 0).(map[string]any)
 }
 
-// JSON that is whole in its form and that no generator can have written is damage,
-// with digests or without.
+// Well-formed JSON that no generator can have written counts as damage, with or without
+// digests.
 func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -70,7 +70,7 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 	}
 }
 
-// A damaged file is told by name, and by line and byte where they are known.
+// The error names a damaged file, and the line and byte if they are known.
 func TestDamageNamesLineAndByte(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -96,7 +96,7 @@ func TestDamageNamesLineAndByte(t *testing.T) {
 			t.Errorf("%s: %q, want %q...", file, o.said, c.want)
 		}
 	}
-	dir := archivetest.CopyDir(t, whole) // what only its gates tell is wrong
+	dir := archivetest.CopyDir(t, whole) // only its gates show the error
 	gone := regexp.MustCompile(`\n *faults:.*`).ReplaceAllString(archivetest.SoundScenario, "")
 	if err := os.WriteFile(filepath.Join(dir, result.ScenarioFile), []byte(gone), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestDamageNamesLineAndByte(t *testing.T) {
 	}
 }
 
-// Empty objects are a few bytes in a file and a kilobyte each in memory.
+// An empty object has few bytes in a file and takes a kilobyte in memory.
 func TestTooManyObjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
@@ -117,7 +117,7 @@ func TestTooManyObjectsAreRefused(t *testing.T) {
 	}
 }
 
-// A run.json with the digests of its files has its own too.
+// A run.json with the digests of its files also has its own digest.
 func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
@@ -127,7 +127,7 @@ func TestRunWithoutOwnDigestIsDamaged(t *testing.T) {
 	}
 }
 
-// The times of a replay are not judged by: a change is told, and the run still passes.
+// No gate uses the times of a replay: a change is noted, and the run still passes.
 func TestChangedReplayIsNoted(t *testing.T) {
 	t.Parallel()
 	dir := archivetest.SoundRun(t)
@@ -138,7 +138,7 @@ func TestChangedReplayIsNoted(t *testing.T) {
 	}
 }
 
-// A timeline has to agree with what was measured, with digests or without.
+// A timeline must agree with the measurements, with or without digests.
 func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -170,8 +170,8 @@ func TestTimelineWithOtherTimesDoesNotPass(t *testing.T) {
 	}
 }
 
-// A run judged by another scenario than its own neither passes nor fails as itself, and
-// says so wherever its verdict is told.
+// A run judged by another scenario than its own neither passes nor fails, and each place
+// that shows its verdict says so.
 func TestForeignScenarioDoesNotPass(t *testing.T) {
 	t.Parallel()
 	whole := archivetest.SoundRun(t)
@@ -206,9 +206,8 @@ func TestForeignScenarioDoesNotPass(t *testing.T) {
 	}
 }
 
-// What the generator knows at a run's end only is not recorded of a run that was
-// killed: it must not count as nothing. One that was killed while it came up has no
-// run.json.
+// Data that the generator only knows at a run's end is missing from a killed run, and
+// must not count as zero. A run that was killed while it came up has no run.json.
 func TestKilledRunNamesMissingRecords(t *testing.T) {
 	t.Parallel()
 	l := archivetest.New(t, record.Options{}, "etcd-0")
@@ -252,7 +251,7 @@ func TestKilledRunNamesMissingRecords(t *testing.T) {
 	}
 }
 
-// A directory where a file should be is in TestDamagedRunDoesNotPass; here are the
+// TestDamagedRunDoesNotPass covers a directory in place of a file. This test covers the
 // directories of an archive, and foreign files.
 func TestMalformedArchiveDoesNotPass(t *testing.T) {
 	t.Parallel()
@@ -287,7 +286,7 @@ func TestMalformedArchiveDoesNotPass(t *testing.T) {
 			}
 			o := weighed(t, dir)
 			if extra := what == "a block too many" || what == "a link to itself"; !digested && extra {
-				continue // it takes nothing away
+				continue // it removes nothing
 			}
 			if o.code != exitcode.NoData || !o.names("tsdb") {
 				t.Errorf("%s (digests: %v): exit code %d, %q", what, digested, o.code, o.said)

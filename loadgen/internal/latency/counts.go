@@ -8,18 +8,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Counts are the values of a Histogram, to be added to those of another with the same range.
+// Counts are the counts of a Histogram. Merged adds up Counts with the same range.
 type Counts struct {
 	Highest time.Duration `json:"highest"`
 	Zeros   int64         `json:"zeros,omitempty"`
 	Sum     float64       `json:"sum,omitempty"` // nanoseconds
 	Max     time.Duration `json:"max,omitempty"`
 	Clamped int64         `json:"clamped,omitempty"`
-	// Buckets are pairs: how many empty buckets are skipped, and the count of the next.
+	// Buckets are pairs: the number of empty buckets to skip, and the count of the next bucket.
 	Buckets []int64 `json:"buckets,omitempty"`
 }
 
-// Counts are the values so far.
+// Counts returns the current counts.
 func (h *Histogram) Counts() Counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *Histogram) Counts() Counts {
 	return c
 }
 
-// Merged is a histogram of all the counts, which must be of one range. Counts of no range and no values are ignored.
+// Merged returns a histogram of all counts, which must have the same range. It ignores counts without range and values.
 func Merged(all ...Counts) (*Histogram, error) {
 	var h *Histogram
 	for _, c := range all {
@@ -59,7 +59,7 @@ func Merged(all ...Counts) (*Histogram, error) {
 	return h, nil
 }
 
-// add adds counts. The histogram is not shared yet.
+// add adds counts. The caller must be the only user of the histogram.
 func (h *Histogram) add(c Counts) error {
 	if c.Highest != h.highest {
 		return fmt.Errorf("counts up to %v do not add to counts up to %v", c.Highest, h.highest)

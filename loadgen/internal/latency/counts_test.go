@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Counts that went through JSON add up to the histogram that would have had all values.
+// Counts that were encoded as JSON add up to the histogram of all values.
 func TestMergedCountsAreThoseOfOneHistogram(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
@@ -17,13 +17,13 @@ func TestMergedCountsAreThoseOfOneHistogram(t *testing.T) {
 	var parts []Counts
 	for i := range 4 {
 		h := New(2 * time.Minute)
-		for range i * 1000 { // the first has none
+		for range i * 1000 { // the first one is empty
 			d := time.Duration(draw.ExpFloat64() * float64(20*time.Millisecond))
 			if draw.IntN(10) == 0 {
 				d = 0
 			}
 			if draw.IntN(500) == 0 {
-				d = 3 * time.Minute // past the range
+				d = 3 * time.Minute // out of range
 			}
 			h.Record(d)
 			whole.Record(d)
@@ -46,7 +46,7 @@ func TestMergedCountsAreThoseOfOneHistogram(t *testing.T) {
 	if ratio := got.Mean / want.Mean; ratio < 1-1e-9 || ratio > 1+1e-9 {
 		t.Errorf("mean %v, want %v", got.Mean, want.Mean)
 	}
-	got.Mean = want.Mean // the order of additions moves its last digit
+	got.Mean = want.Mean // depends on the order of additions in its last digit
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("merged %+v, want %+v", got, want)
 	}
@@ -55,7 +55,7 @@ func TestMergedCountsAreThoseOfOneHistogram(t *testing.T) {
 	}
 }
 
-// Counts that no histogram of the range can have are refused.
+// Counts that no histogram of the range can have are rejected.
 func TestImpossibleCountsAreRefused(t *testing.T) {
 	h := New(time.Second)
 	h.Record(time.Millisecond)

@@ -1,5 +1,5 @@
 // Package latency measures distributions of durations in bounded memory, for
-// everything in the generator that reports a result.Latency.
+// all parts of the generator that report a result.Latency.
 package latency
 
 import (
@@ -13,28 +13,28 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Lowest is the smallest duration that is told apart from zero.
+// Lowest is the smallest duration that is distinguished from zero.
 const Lowest = time.Microsecond
 
-// digits of significance: a quantile is within 0.1% of the true value.
+// digits is the number of significant digits: a quantile is within 0.1% of the true value.
 const digits = 3
 
-// Histogram is a distribution of durations with quantiles true to three
+// Histogram is a distribution of durations with quantiles accurate to three
 // significant digits, in constant memory: about 150 KB for a highest value of
-// two minutes, and next to nothing until the first value over zero comes. It is
+// two minutes, and almost nothing until the first value above zero is recorded. It is
 // safe for concurrent use.
 type Histogram struct {
 	highest time.Duration
 
 	mu      sync.Mutex
-	counts  *hdrhistogram.Histogram // nanoseconds, of values over zero; nil until the first
+	counts  *hdrhistogram.Histogram // nanoseconds, of values above zero; nil until the first
 	zeros   int64
-	sum     float64 // nanoseconds; exact, where the buckets are not
+	sum     float64 // nanoseconds; exact, unlike the buckets
 	max     time.Duration
 	clamped int64
 }
 
-// New makes a histogram of durations up to highest. Values past it are counted
+// New returns a histogram of durations up to highest. Larger values are counted
 // in the last bucket and reported as result.Latency.Clamped; the maximum and
 // the mean stay exact.
 func New(highest time.Duration) *Histogram {
@@ -44,8 +44,8 @@ func New(highest time.Duration) *Histogram {
 // Record counts d once.
 func (h *Histogram) Record(d time.Duration) { h.RecordN(d, 1) }
 
-// RecordN counts d n times. A negative d counts as zero: two readings of a
-// clock may be out of order, time is not.
+// RecordN counts d n times. It counts a negative d as zero, because two readings of
+// a clock may be out of order.
 func (h *Histogram) RecordN(d time.Duration, n int64) {
 	if n <= 0 {
 		return
@@ -53,7 +53,7 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	d = max(d, 0)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d == 0 { // as most waits are: they need no buckets
+	if d == 0 { // the usual case for waits, which needs no buckets
 		h.zeros += n
 		return
 	}
@@ -69,11 +69,11 @@ func (h *Histogram) RecordN(d time.Duration, n int64) {
 	_ = h.counts.RecordValues(int64(min(d, h.highest)), n)
 }
 
-// quantile is the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the nearest-rank
-// method); zero if empty.
+// quantile returns the smallest duration that at least a fraction q (0 to 1) of the values do not exceed (the nearest-rank
+// method), or zero if the histogram is empty.
 func (h *Histogram) quantile(q float64) time.Duration { return h.ranked(Rank(q, h.count())) }
 
-// ranked is the value of a rank, counted from 1 for the smallest; zero for rank 0.
+// ranked returns the value of a rank, counted from 1 for the smallest value. It returns zero for rank 0.
 func (h *Histogram) ranked(rank int64) time.Duration {
 	if rank <= h.zeros {
 		return 0
@@ -87,7 +87,7 @@ func (h *Histogram) ranked(rank int64) time.Duration {
 	return v
 }
 
-// CountOver is how many values were over d, to three digits of d.
+// CountOver returns how many values exceeded d, to three digits of d.
 func (h *Histogram) CountOver(d time.Duration) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *Histogram) count() int64 {
 	return h.zeros + h.counts.TotalCount()
 }
 
-// Latency is the distribution so far.
+// Latency returns the current distribution.
 func (h *Histogram) Latency() result.Latency {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,20 +121,20 @@ func (h *Histogram) Latency() result.Latency {
 	return l
 }
 
-// confidence of an upper bound of the p99.
+// confidence is the confidence level of the upper bound of the p99.
 const confidence = 0.99
 
-// AllowedOver is how many of n values may be over a bound where it is shown, with 99% confidence, that at most 1% of
-// all are: none of 459, 1 of 662, 2 of 838, as MLPerf's LoadGen has it. False: n are too few for any bound.
+// AllowedOver returns how many of n values may exceed a bound so that, with 99% confidence, at most 1% of all values
+// exceed it: 0 of 459, 1 of 662, 2 of 838, as in MLPerf's LoadGen. It returns false if n is too small for any bound.
 func AllowedOver(n int64) (over int64, ok bool) {
 	b := distuv.Binomial{N: float64(n), P: 0.01}
-	// The first count that is too many.
+	// Find the first count that is too high.
 	over = int64(sort.Search(int(n/100)+1, func(k int) bool { return b.CDF(float64(k)) > 1-confidence })) - 1
 	return over, over >= 0
 }
 
-// Take is the distribution since the last Take, which it forgets: a window of
-// a live display.
+// Take returns the distribution since the last call and resets it. Live displays
+// use it for their windows.
 func (h *Histogram) Take() result.Latency {
 	h.mu.Lock()
 	defer h.mu.Unlock()

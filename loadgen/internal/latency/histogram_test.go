@@ -48,7 +48,7 @@ func TestValuesPastTheHighestAreClampedAndCounted(t *testing.T) {
 	}
 }
 
-// Zeros count as any value does.
+// Zeros count like any other value.
 func TestZerosAndOthers(t *testing.T) {
 	h := New(time.Minute)
 	h.RecordN(0, 900)
@@ -71,8 +71,8 @@ func TestZerosAndOthers(t *testing.T) {
 	}
 }
 
-// What nothing or only zero was recorded in costs no buckets; what has them
-// allocates no more.
+// A histogram without values above zero allocates no buckets. Once it has buckets, it
+// allocates nothing more.
 func TestMemory(t *testing.T) {
 	each := func(d time.Duration) float64 {
 		return testing.AllocsPerRun(10, func() { New(time.Minute).Record(d) })
@@ -101,7 +101,7 @@ func TestTakeForgets(t *testing.T) {
 	}
 }
 
-// The counts of MLPerf's LoadGen for a p99 at 99% confidence, and the bound that follows from them.
+// These are the counts of MLPerf's LoadGen for a p99 at 99% confidence, and the resulting bound.
 func TestUpperBoundOfP99(t *testing.T) {
 	for n, want := range map[int64]int64{458: -1, 459: 0, 661: 0, 662: 1, 837: 1, 838: 2, 1_000_000: 9768} {
 		if over, ok := AllowedOver(n); over != want || ok != (want >= 0) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// WithOpen is the distribution with further values that are not known yet, and longer than all others: they count as
-// clamped, and quantiles that reach them read the maximum of the others.
+// WithOpen returns the distribution with n additional values that are still open and longer than all others. They count as
+// clamped. Quantiles among them have the maximum of the other values.
 func (h *Histogram) WithOpen(n int64) result.Latency {
 	known := h.Latency()
 	all := h.clone()
@@ -23,7 +23,7 @@ func (h *Histogram) WithOpen(n int64) result.Latency {
 	return l
 }
 
-// With is the distribution with further values.
+// With returns the distribution with additional values.
 func (h *Histogram) With(values []time.Duration) result.Latency {
 	all := h.clone()
 	for _, d := range values {

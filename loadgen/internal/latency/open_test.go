@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Of 90 values of a second and 10 that are not over, the p90 is known and the p99 is not.
+// With 90 values of a second and 10 open values, the p90 is known and the p99 is not.
 func TestOpenValuesAreLongerThanAllOthers(t *testing.T) {
 	h := New(time.Minute)
 	h.RecordN(time.Second, 90)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Ranks are the ceiling of q*n for quantiles of three decimals, although products of floating-point numbers are inexact.
+// The rank is the ceiling of q*n for quantiles with three decimals, although floating-point products are inexact.
 func TestRankIsTheCeiling(t *testing.T) {
 	for n := range int64(3000) {
 		for permille := int64(1); permille <= 1000; permille += 7 {
@@ -24,7 +24,7 @@ func TestRankIsTheCeiling(t *testing.T) {
 	}
 }
 
-// A quantile leaves out a value from that number of values on.
+// A quantile leaves out a value from this number of values on.
 func TestNeedsIsTheLeastNumberThatLeavesOneOut(t *testing.T) {
 	for q, want := range map[float64]int64{0.5: 2, 0.9: 10, 0.95: 20, 0.99: 100, 0.999: 1000, 0.9999: 10000} {
 		if got := Needs(q); got != want || Rank(q, got) == got || Rank(q, got-1) != got-1 {
@@ -36,7 +36,7 @@ func TestNeedsIsTheLeastNumberThatLeavesOneOut(t *testing.T) {
 	}
 }
 
-// No more than the share that a quantile allows is slower than it.
+// At most the fraction of values that a quantile allows exceeds it.
 func TestQuantileLeavesNoMoreThanItsShareAbove(t *testing.T) {
 	for _, n := range []int64{1, 2, 19, 51, 60, 99, 100, 101, 150, 199, 200, 500, 999, 1000} {
 		h := New(time.Minute)

@@ -14,35 +14,36 @@ type Load interface {
 	// Run works until ctx ends and returns when everything it started has ended, at the latest after a request's
 	// timeout.
 	Run(ctx context.Context) error
-	// BeginPhase attributes new work to a phase, which began at that time. Call it first.
+	// BeginPhase attributes new work to a phase that began at the given time. Call it first.
 	BeginPhase(name string, at time.Time)
-	// AllOpen is closed when all watches that a phase may wait for are established. Nil: there are none.
+	// AllOpen is closed when all watches that a phase may wait for are established. It is nil if there are no
+	// such watches.
 	AllOpen() <-chan struct{}
-	// Settle waits, after Run, until what was written has arrived where it must.
+	// Settle waits, after Run, until all writes have arrived where they must.
 	Settle(ctx context.Context)
-	// Finish ends the load after Run, when all loads and faults have ended. It tells step what takes time.
+	// Finish ends the load after Run, when all loads and faults have ended. It reports to step what takes time.
 	Finish(ctx context.Context, step func(format string, args ...any)) error
 	// AddTo adds the load's results to the measurements. They are final after Finish.
 	AddTo(m *result.Measurements)
 	// Live returns what happened since the last call, for a display.
 	Live() Live
-	// Backlog is how many bytes have come that were not read yet.
+	// Backlog returns the number of received bytes that have not been read.
 	Backlog() int64
 }
 
 // Plain has nothing to open, to settle, to finish or to read.
 type Plain struct{}
 
-// AllOpen is nil: nothing is waited for.
+// AllOpen returns nil: there is nothing to wait for.
 func (Plain) AllOpen() <-chan struct{} { return nil }
 
-// Settle returns at once.
+// Settle returns immediately.
 func (Plain) Settle(context.Context) {}
 
 // Finish does nothing.
 func (Plain) Finish(context.Context, func(string, ...any)) error { return nil }
 
-// Backlog is 0.
+// Backlog returns 0.
 func (Plain) Backlog() int64 { return 0 }
 
 // AddToPhases adds results by phase to the phases that the measurements have.
@@ -54,7 +55,7 @@ func AddToPhases[T any](m *result.Measurements, byPhase map[string]T, add func(*
 	}
 }
 
-// Live is a load's state at a glance. Rates are since the last call. What a kind does not have is zero.
+// Live is a load's state at a glance. Rates are since the last call. Fields that a kind does not have are zero.
 type Live struct {
 	// Offered arrivals, and Achieved (answered with 2xx).
 	Offered, Achieved float64
@@ -72,7 +73,7 @@ type Rate struct {
 	total int64
 }
 
-// Since is the rate since the last call, zero at the first.
+// Since returns the rate since the last call, zero at the first.
 func (r *Rate) Since(now time.Time, total int64) float64 {
 	var perSecond float64
 	if s := now.Sub(r.last).Seconds(); !r.last.IsZero() && s > 0 {

@@ -27,17 +27,17 @@ const (
 	Refused
 	// Truncated: the answer ended before its end.
 	Truncated
-	// Canceled: given up by us, because the run ended.
+	// Canceled: the client gave up because the run ended.
 	Canceled
-	// Malformed: a whole answer whose body is not what was asked for.
+	// Malformed: a complete answer whose body does not match the request.
 	Malformed
-	// GoAway: the server closed the connection in order without taking on the request.
+	// GoAway: the server closed the connection in order without accepting the request.
 	GoAway
-	// Protocol: the server broke the rules of HTTP/2, or sent headers without end.
+	// Protocol: the server violated HTTP/2, or sent headers without end.
 	Protocol
 )
 
-// String is the key in result.Requests.Outcomes and the code label.
+// String returns the key in result.Requests.Outcomes and the code label.
 func (o Outcome) String() string {
 	if o >= 0 || o < Protocol {
 		return strconv.Itoa(int(o))
@@ -46,16 +46,16 @@ func (o Outcome) String() string {
 	return names[-o-1]
 }
 
-// Success tells a 2xx answer.
+// Success reports whether the answer was 2xx.
 func (o Outcome) Success() bool { return 200 <= o && o < 300 }
 
-// ErrTimeout ends a request that had no whole answer within its timeout.
+// ErrTimeout ends a request that had no complete answer within its timeout.
 var ErrTimeout = errors.New("timeout")
 
-// ErrMalformed ends a call whose whole answer is not what was asked for.
+// ErrMalformed ends a call whose complete answer does not match the request.
 var ErrMalformed = errors.New("malformed answer")
 
-// OutcomeOf is the kind of an error of package h2conn, or of a Caller.
+// OutcomeOf returns the outcome for an error of package h2conn or of a Caller.
 func OutcomeOf(err error) Outcome {
 	var netErr net.Error
 	switch {

@@ -5,10 +5,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Divided is a load whose results can be added to those of other shares.
+// Divided is a load whose results can be merged with other shares.
 type Divided interface {
 	Load
-	// Parts are the results so far, by phase.
+	// Parts returns the results so far, by phase.
 	Parts() []Part
 }
 

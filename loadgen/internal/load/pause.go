@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Pause stops the arrivals of all loads of a process for a time. Their schedules stand still meanwhile, so nothing is owed
-// afterwards; requests in flight and open watches go on. A nil Pause never begins. It is safe for concurrent use.
+// Pause stops the arrivals of all loads of a process for a time. Their schedules stand still meanwhile, so no arrivals
+// have to be caught up afterwards. Requests in flight and open watches continue. A nil Pause never begins. It is safe for
+// concurrent use.
 type Pause struct {
 	mu    sync.Mutex
 	state atomic.Pointer[PauseState]
@@ -21,16 +22,16 @@ func NewPause() *Pause {
 	return p
 }
 
-// PauseState is what a Pause is between two changes. Nil: it never begins.
+// PauseState is the state of a Pause between two changes. A nil state is never paused.
 type PauseState struct {
 	over    []span    // pauses that have ended
-	since   time.Time // of the present one; zero: there is none
+	since   time.Time // start of the current pause; zero if not paused
 	changed chan struct{}
 }
 
 type span struct{ from, to time.Time }
 
-// Begin begins a pause at that time. False: there is one.
+// Begin begins a pause at the given time. It returns false if a pause is already in progress.
 func (p *Pause) Begin(at time.Time) bool {
 	return p.change(func(s *PauseState) bool {
 		if s.Paused() {
@@ -41,7 +42,7 @@ func (p *Pause) Begin(at time.Time) bool {
 	})
 }
 
-// End ends the pause at that time. False: there is none.
+// End ends the pause at the given time. It returns false if no pause is in progress.
 func (p *Pause) End(at time.Time) bool {
 	return p.change(func(s *PauseState) bool {
 		if !s.Paused() {
@@ -66,7 +67,7 @@ func (p *Pause) change(f func(*PauseState) bool) bool {
 	return true
 }
 
-// State is the present state. It costs an atomic read.
+// State returns the current state. It costs one atomic read.
 func (p *Pause) State() *PauseState {
 	if p == nil {
 		return nil
@@ -74,10 +75,10 @@ func (p *Pause) State() *PauseState {
 	return p.state.Load()
 }
 
-// Paused reports whether a pause goes on.
+// Paused reports whether a pause is in progress.
 func (s *PauseState) Paused() bool { return s != nil && !s.since.IsZero() }
 
-// Changed is closed when the state is no longer the present one. Nil: it stays.
+// Changed returns a channel that is closed when the state is replaced. It is nil for a nil state, which never changes.
 func (s *PauseState) Changed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -85,7 +86,7 @@ func (s *PauseState) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// Lost is how long the pauses that have ended kept a schedule that began at start.
+// Lost returns how long the pauses that have ended delayed a schedule that began at start.
 func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	if s == nil {
 		return 0
@@ -96,7 +97,7 @@ func (s *PauseState) Lost(start time.Time) (sum time.Duration) {
 	return sum
 }
 
-// since is the length of the span after start.
+// since returns the length of the span after start.
 func (p span) since(start time.Time) time.Duration {
 	if p.from.Before(start) {
 		p.from = start
@@ -104,7 +105,7 @@ func (p span) since(start time.Time) time.Duration {
 	return max(p.to.Sub(p.from), 0)
 }
 
-// Elapsed is how far a schedule that began at start has come at a time.
+// Elapsed returns how far a schedule that began at start has advanced by now, without pauses.
 func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	elapsed := now.Sub(start) - s.Lost(start)
 	if s.Paused() {
@@ -113,8 +114,8 @@ func (s *PauseState) Elapsed(start, now time.Time) time.Duration {
 	return elapsed
 }
 
-// Await waits until the arrival is due that a schedule begun at start has at that time after it, and returns when it was.
-// False: ctx ended before.
+// Await waits until an arrival at the given time after start is due, and returns when it was due. It returns false if ctx
+// ended first.
 func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (due time.Time, ok bool) {
 	for ctx.Err() == nil {
 		s := p.State()
@@ -130,7 +131,7 @@ func (p *Pause) Await(ctx context.Context, start time.Time, at time.Duration) (d
 	return due, false
 }
 
-// awaitChange waits for a time, unless there is a pause, or for the state to change. False: ctx has ended.
+// awaitChange waits for the state to change or, if it is not paused, for a time. It returns false if ctx has ended.
 func awaitChange(ctx context.Context, s *PauseState, wait time.Duration) bool {
 	var over <-chan time.Time
 	if !s.Paused() {

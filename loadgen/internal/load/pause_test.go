@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A schedule stands still in a pause and goes on where it was: the arrivals after it are later by its length.
+// A schedule stands still during a pause and then resumes: later arrivals are delayed by the length of the
+// pause.
 func TestScheduleStandsStillInPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPause()

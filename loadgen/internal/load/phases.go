@@ -24,7 +24,7 @@ func NewPhases[T any](fresh func() *T) *Phases[T] {
 	return &Phases[T]{fresh: fresh, list: []phase[T]{{stats: fresh()}}}
 }
 
-// Begin opens a phase at that time, or now if that is past: what was due by now is counted in the phase before, and so is its time.
+// Begin opens a phase at the given time, or now if that has passed: arrivals and time until now belong to the previous phase.
 // Call it before what the phase starts.
 func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.mu.Lock()
@@ -35,7 +35,7 @@ func (p *Phases[T]) Begin(name string, at time.Time) {
 	p.list = append(p.list, phase[T]{name, at, p.fresh()})
 }
 
-// At is the phase that t belongs to.
+// At returns the phase that t belongs to.
 func (p *Phases[T]) At(t time.Time) *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -47,7 +47,7 @@ func (p *Phases[T]) At(t time.Time) *T {
 	return p.list[0].stats
 }
 
-// Now is the phase that began last.
+// Now returns the phase that began last.
 func (p *Phases[T]) Now() *T {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A phase whose start is stamped before the loads hear of it begins when they do: arrivals of the time between were counted in the phase
-// before, and a rate over that time too would be low.
+// If the loads learn of a phase after its stamped start, the phase begins when they learn of it. Arrivals in between were counted
+// in the previous phase, and a rate that includes this time would be too low.
 func TestAPhaseBeginsWhenItsArrivalsCount(t *testing.T) {
 	start := time.Now().Add(-10 * time.Second)
 	p := NewPhases(func() *int { return new(int) })

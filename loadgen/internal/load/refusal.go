@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Message is the API server's message in an answer that is no success, or the name of the status.
+// Message returns the API server's message in an unsuccessful response, or the name of the status.
 func Message(status int, body []byte) string {
 	var s struct {
 		Message string `json:"message"`
@@ -17,7 +17,8 @@ func Message(status int, body []byte) string {
 	return http.StatusText(status)
 }
 
-// Refusal is the error of an answer that is no success to a request of that verb, with a hint where there is one.
+// Refusal returns the error for an unsuccessful response to a request with that verb, with a hint if one is
+// known.
 func Refusal(verb string, status int, body []byte) error {
 	hint := map[int]string{
 		http.StatusUnauthorized:          "the credentials are not valid for this API server",

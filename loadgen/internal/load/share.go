@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Share is the part of each load that one of several workers does: the arrivals, watches and objects whose number is
-// Index modulo Of. The zero value is the whole.
+// Share is the part of each load that one of several workers does: the arrivals, watches and objects whose number
+// modulo Of is Index. The zero value is the whole.
 type Share struct {
 	Index, Of int
-	// Run tells the writes of this run's workers from those of other runs. It is the same for all workers.
+	// Run distinguishes the writes of this run's workers from the writes of other runs. It is the same for all
+	// workers.
 	Run string
 }
 
-// First is the lowest number in the share.
+// First returns the lowest number in the share.
 func (s Share) First() int64 { return int64(s.Index) }
 
-// Step is the distance between numbers of the share.
+// Step returns the distance between numbers of the share.
 func (s Share) Step() int64 { return int64(max(s.Of, 1)) }
 
-// Number is the i-th number of the share, from 0.
+// Number returns the i-th number of the share, from 0.
 func (s Share) Number(i int) int { return s.Index + i*max(s.Of, 1) }
 
-// Part is how many of the numbers 0 to n-1 are in the share.
+// Part returns how many of the numbers 0 to n-1 are in the share.
 func (s Share) Part(n int) int {
 	return max(0, (n-s.Index+max(s.Of, 1)-1)/max(s.Of, 1))
 }
@@ -30,7 +31,7 @@ func (s Share) Part(n int) int {
 // Whole reports whether there is one worker.
 func (s Share) Whole() bool { return s.Of <= 1 }
 
-// Ack is a measured write of one worker that was acknowledged. Watches of all workers owe its delivery.
+// Ack is a measured write of one worker that was acknowledged. The watches of all workers must deliver it.
 type Ack struct {
 	// Load is the name of the load of kind "changes", From the worker's number.
 	Load string
@@ -38,22 +39,22 @@ type Ack struct {
 	// Seq is the write's number, RV the version of the object.
 	Seq int64
 	RV  uint64
-	// At is when the acknowledgement was seen; the generator may have seen it up to Late after it came.
+	// At is when the generator saw the acknowledgement, up to Late after it arrived.
 	At   time.Time
 	Late time.Duration
-	// Uncertain is by how much At may be wrong on the receiver's clock.
+	// Uncertain bounds the error of At on the receiver's clock.
 	Uncertain time.Duration
 }
 
 type startKey struct{}
 
-// StartAt returns a context with which Load.Run counts its arrivals from t, on this machine's clock.
+// StartAt returns a context that makes Load.Run count its arrivals from t, on this machine's clock.
 func StartAt(ctx context.Context, t time.Time) context.Context {
 	now := time.Now()
 	return context.WithValue(ctx, startKey{}, now.Add(t.Sub(now))) // with a monotonic reading
 }
 
-// StartOf is the time of StartAt, or now.
+// StartOf returns the time set by StartAt, or now.
 func StartOf(ctx context.Context) time.Time {
 	if t, ok := ctx.Value(startKey{}).(time.Time); ok {
 		return t

@@ -20,28 +20,28 @@ type Target struct {
 	Config *rest.Config
 	// Namespace exists and holds the loads' objects. Empty: loads on other resources read all namespaces.
 	Namespace string
-	// Labels are put on every object that is made, beside LoadLabel.
+	// Labels are set on every object that is made, in addition to LoadLabel.
 	Labels map[string]string
-	// Namespaces of batches of objects, Namespace first. NodeSelector and Tolerations bring pods to the run's nodes; nil:
-	// there are none.
+	// Namespaces of batches of objects, Namespace first. NodeSelector and Tolerations bring pods to the run's simulated
+	// nodes. A nil NodeSelector leaves the choice of nodes to the cluster.
 	Namespaces   []string
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
 	// Seed of everything random.
 	Seed int64
-	// Registerer takes the loads' metrics. Nil: none are exposed.
+	// Registerer registers the loads' metrics. Nil: metrics are not exposed.
 	Registerer prometheus.Registerer
 	// Samples records the loads ten times a second. Nil: they are not recorded.
 	Samples *samples.Recorder
-	// Callers are those of loads of kind "custom", by the loads' names.
+	// Callers serve the loads of kind "custom", by load name.
 	Callers map[string]Caller
 	// Share of each load that is done here. The zero value: all.
 	Share Share
-	// Pause stops arrivals for a time. Nil: nothing does.
+	// Pause stops arrivals for a time. Nil: arrivals never stop.
 	Pause *Pause
-	// Acknowledged is told each acknowledged write of measured changes. Nil: there are no other workers.
+	// Acknowledged is called for each acknowledged write of measured changes. Nil: there are no other workers.
 	Acknowledged func(Ack)
-	// Stalls tells when the generator was not run. Nil: unknown.
+	// Stalls reports when the generator did not run. Nil: unknown.
 	Stalls *stall.Meter
 }
 
@@ -49,13 +49,13 @@ type Target struct {
 type Caller interface {
 	// Prepare makes what Do needs, before the first phase.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request. It is called from as many goroutines as are in flight.
+	// Do makes one request. It is called concurrently by all requests in flight.
 	Do(ctx context.Context) error
 }
 
-// Opener is a Caller whose calls may go on after their answers have begun: latency counts to there.
+// Opener is a Caller whose calls may continue after the answer has begun. Latency counts until the answer begins.
 type Opener interface {
 	Caller
-	// Open makes one request in place of Do, and calls begun at most once.
+	// Open makes one request instead of Do, and calls begun at most once.
 	Open(ctx context.Context, begun func()) error
 }

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// podNetworkBase is where pod addresses begin, hostNetwork the nodes' own. Nothing is routed there.
+// podNetworkBase is the start of the pod addresses, hostNetwork the start of the nodes' addresses. Nothing is routed
+// there.
 const (
 	podNetworkBase = 10<<24 | 64<<16 // 10.64.0.0/10
 	podNetworkBits = 22
@@ -24,8 +25,8 @@ func address(n uint32) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// addresses hands out a node's pod addresses, the longest unused first: a freed one may still stand in an
-// EndpointSlice.
+// addresses hands out a node's pod addresses, the longest unused first: an EndpointSlice may still list a freed
+// address.
 type addresses struct {
 	prefix netip.Prefix
 	used   []uint64 // bitmap

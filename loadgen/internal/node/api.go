@@ -21,14 +21,14 @@ import (
 
 // API lets the nodes of a fleet serve the API of kubelets.
 type API struct {
-	// At is the address of all nodes and the port of the first; each has one of its own. The zero value: each has an
-	// address of its own on the loopback device.
+	// At is the address of all nodes and the port of the first; each node has its own port. The zero value: each node
+	// has its own address on the loopback device.
 	At netip.AddrPort
-	// Client sends TokenReviews and SubjectAccessReviews of callers.
+	// Client sends TokenReviews and SubjectAccessReviews for callers.
 	Client *rest.Config
 	// ClientCA signs the certificates of clients, as PEM.
 	ClientCA []byte
-	// Sign makes a serving certificate of a node for addresses of several.
+	// Sign makes a node's serving certificate for the addresses of several nodes.
 	Sign func(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
@@ -44,7 +44,7 @@ type apiServer struct {
 	serving sync.WaitGroup
 }
 
-// serveAPI gives the nodes their addresses, and begins to answer there. Without the API they are as they were.
+// serveAPI gives the nodes their addresses and starts to serve there. Without the API the nodes do not change.
 func (f *Fleet) serveAPI(ctx context.Context) error {
 	a := f.plan.API
 	listeners, err := f.listen(ctx)
@@ -110,7 +110,7 @@ func (f *Fleet) listen(ctx context.Context) (all []net.Listener, err error) {
 	return all, nil
 }
 
-// certify makes the certificate of some nodes.
+// certify makes the certificate of one chunk of nodes.
 func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error) {
 	first := chunk * addressesPerCertificate
 	some := f.kubelets[first:min(first+addressesPerCertificate, len(f.kubelets))]
@@ -127,7 +127,7 @@ func (f *Fleet) certify(ctx context.Context, chunk int) (*tls.Certificate, error
 	return c, err
 }
 
-// onceCertificate is made when it is first asked for, and again after an error.
+// onceCertificate is made when it is first needed, and again after an error.
 type onceCertificate struct {
 	mu   sync.Mutex
 	made *tls.Certificate
@@ -159,7 +159,7 @@ func (s *apiServer) close() {
 	}
 }
 
-// indexAt is that of the node at an address, which may have none.
+// indexAt returns the index of the node at an address. There may be no such node.
 func (f *Fleet) indexAt(at netip.AddrPort) int {
 	if shared := f.plan.API.At; shared.IsValid() {
 		return int(at.Port()) - int(shared.Port())
@@ -223,7 +223,7 @@ func (k *kubelet) Pods() []*corev1.Pod {
 	return all
 }
 
-// startOf is when a container began to run, zero if it does not run.
+// startOf returns when a container began to run, or zero if it does not run.
 func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
 	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for _, c := range all {

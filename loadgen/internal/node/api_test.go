@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// apiPod is one whose container began to run at a time.
+// apiPod returns a pod whose container began to run at the given time.
 func apiPod(start time.Time) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
@@ -100,7 +100,8 @@ func TestContainerFollowsDemand(t *testing.T) {
 	}
 }
 
-// TestNodeWithoutPodsUsesSomething: metrics-server drops one that does not, and `kubectl top nodes` then says <unknown>.
+// TestNodeWithoutPodsUsesSomething: metrics-server drops a node without use, and `kubectl top nodes` then prints
+// <unknown>.
 func TestNodeWithoutPodsUsesSomething(t *testing.T) {
 	k := &kubelet{plan: &plan{}}
 	now := time.Now()

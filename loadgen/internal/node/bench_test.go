@@ -21,24 +21,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Benchmarks run against the stub in a process of its own, so that what is
-// measured is ours alone: CPU seconds of this process, and its heap and stacks.
+// Benchmarks run against the stub in a separate process, so that they measure only this process: its CPU seconds, heap
+// and stacks.
 
 // stubVariable makes this test binary a stub.
 const stubVariable = "STORMGLASS_NODE_STUB"
 
-// stubAddress is the address that a stub in a process of its own prints.
+// stubAddress is the address that a stub in a separate process prints.
 type stubAddress struct {
 	Host   string
 	CA     []byte
 	NodeCA control.KeyPair
 }
 
-// askBytes is a line to a stub in a process of its own, which prints how many bytes its connections carried.
+// askBytes is sent to a stub in a separate process, which then prints how many bytes its connections carried.
 const askBytes = "bytes"
 
-// TestStubProcess is that process, when it is started as one. It ends with its
-// standard input; a line on it that names a node binds a pod to it.
+// TestStubProcess runs the stub if this process was started as one. It ends with its standard input. An input line with
+// a node's name binds a pod to that node.
 func TestStubProcess(t *testing.T) {
 	if os.Getenv(stubVariable) == "" {
 		return
@@ -58,7 +58,7 @@ func TestStubProcess(t *testing.T) {
 	s.server.CloseClientConnections()
 }
 
-// stubChild is such a process. Names of nodes that are written to it, a line each, bind pods.
+// stubChild is a stub process. A node name written to it, one per line, binds a pod.
 type stubChild struct {
 	io.Writer
 	stubAddress
@@ -66,7 +66,7 @@ type stubChild struct {
 	out *bufio.Reader
 }
 
-// bytes is how many bytes its connections carried so far.
+// bytes returns how many bytes its connections carried so far.
 func (c *stubChild) bytes() (n float64) {
 	_, err := io.WriteString(c, askBytes+"\n")
 	must(c.b, err)
@@ -76,7 +76,7 @@ func (c *stubChild) bytes() (n float64) {
 	return n
 }
 
-// stubProcess starts one.
+// stubProcess starts a stub process.
 func stubProcess(b *testing.B) *stubChild {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStubProcess$")
 	cmd.Env = append(os.Environ(), stubVariable+"=1")
@@ -98,7 +98,7 @@ func stubProcess(b *testing.B) *stubChild {
 	return c
 }
 
-// benchmarkFleet is a started fleet, and what one node of it costs in bytes.
+// benchmarkFleet returns a started fleet, and what one node of it costs in bytes.
 func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, *stubChild, float64) {
 	a := stubProcess(b)
 	config := &rest.Config{Host: a.Host, TLSClientConfig: rest.TLSClientConfig{CAData: a.CA}}
@@ -125,9 +125,8 @@ func benchmarkFleet(b *testing.B, fidelity string, nodes int) (*Fleet, *stubChil
 	return f, a, float64(memory()-before) / float64(nodes)
 }
 
-// BenchmarkIdleNodes measures the cost of idle nodes: an iteration
-// is a second of all of them, of which -benchtime=20x or more makes sense. Each
-// node renews its Lease every 10 s. Bytes are those of the wire, to and from the stub.
+// BenchmarkIdleNodes measures the cost of idle nodes. An iteration is one second of all nodes; use -benchtime=20x or
+// more. Each node renews its Lease every 10 s. Bytes are counted on the wire, to and from the stub.
 func BenchmarkIdleNodes(b *testing.B) {
 	for _, fidelity := range []string{Kubelet, Lean, Shared} {
 		sizes := []int{500, 5000, 10000}
@@ -160,9 +159,8 @@ func BenchmarkIdleNodes(b *testing.B) {
 	}
 }
 
-// BenchmarkPodStart measures the cost of taking pods from their binding to Ready,
-// with all that a kubelet asks of the API server meanwhile: an iteration is one
-// pod for each of 500 nodes.
+// BenchmarkPodStart measures the cost of taking pods from their binding to Ready, with all requests of a kubelet: an
+// iteration is one pod for each of 500 nodes.
 func BenchmarkPodStart(b *testing.B) {
 	const nodes = 500
 	for _, fidelity := range []string{Kubelet, Lean, Shared} {
@@ -181,7 +179,7 @@ func BenchmarkPodStart(b *testing.B) {
 	}
 }
 
-// BenchmarkRenewedLease is the renewal's own work, without sending it.
+// BenchmarkRenewedLease measures the renewal's own work, without sending it.
 func BenchmarkRenewedLease(b *testing.B) {
 	now := time.Now()
 	lease := sampleLease(b)
@@ -201,7 +199,7 @@ func cpuSeconds() float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// resident is the memory of this process that is in use, in bytes.
+// resident returns the memory of this process that is in use, in bytes.
 func resident(b *testing.B) float64 {
 	p, err := procfs.Self()
 	must(b, err)
@@ -210,7 +208,7 @@ func resident(b *testing.B) float64 {
 	return float64(s.ResidentMemory())
 }
 
-// descriptors is how many files and sockets this process has open.
+// descriptors returns how many files and sockets this process has open.
 func descriptors(b *testing.B) float64 {
 	p, err := procfs.Self()
 	must(b, err)

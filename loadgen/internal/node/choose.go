@@ -11,11 +11,12 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// chooser draws the nodes that faults hit from all nodes, by the seed: the same nodes in whichever processes they are.
+// chooser draws the nodes that faults hit from all nodes, by the seed. The choice does not depend on the division into
+// processes.
 type chooser struct {
 	plan  *plan
 	parts []Part
-	// address is that of node i.
+	// address returns the address of node i.
 	address func(i int) netip.Addr
 
 	mu     sync.Mutex
@@ -27,10 +28,10 @@ func newChooser(p *plan, parts []Part, address func(i int) netip.Addr) *chooser 
 	return &chooser{plan: p, parts: parts, address: address, rng: rand.New(rand.NewPCG(uint64(p.Seed), 0xfa11))}
 }
 
-// early is how many nodes Start registers: those with the lowest numbers.
+// early returns how many nodes Start registers: those with the lowest numbers.
 func (p *plan) early() int { return p.Spec.Count - p.Spec.Later }
 
-// count is how many nodes there are. The caller holds mu.
+// count returns the current number of nodes. The caller holds mu.
 func (c *chooser) count() int {
 	if c.scaled {
 		return c.plan.Spec.Count
@@ -38,7 +39,7 @@ func (c *chooser) count() int {
 	return c.plan.early()
 }
 
-// names are those of nodes first to last-1.
+// names returns the names of nodes first to last-1.
 func (c *chooser) names(first, last int) []string {
 	var names []string
 	for i := first; i < last; i++ {
@@ -87,7 +88,7 @@ func (c *chooser) begin(fault Fault) ([]string, error) {
 	return names, err
 }
 
-// able are the nodes of all parts that a fault may hit, in order.
+// able returns the nodes of all parts that a fault may hit, in order.
 func (c *chooser) able(kind string) ([]int, error) {
 	each := make([][]int, len(c.parts))
 	var all errgroup.Group
@@ -103,7 +104,7 @@ func (c *chooser) able(kind string) ([]int, error) {
 	return able, err
 }
 
-// hit begins a fault in all parts at once. Each part gets the numbers of its own nodes.
+// hit begins a fault in all parts at once, and passes each part the numbers of its nodes.
 func (c *chooser) hit(fault Fault, numbers []int) error {
 	own := make([][]int, len(c.parts))
 	for _, n := range numbers {

@@ -12,7 +12,7 @@ import (
 // cloudWithin bounds a change of instances.
 const cloudWithin = 10 * time.Second
 
-// instance is the machine of the simulated cloud that the node is.
+// instance returns the node's instance in the simulated cloud.
 func (k *kubelet) instance() control.Instance { return k.plan.instance(k.index, k.hostIP) }
 
 func (p *plan) instance(i int, at netip.Addr) control.Instance {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// cloudStub keeps the instances that there are.
+// cloudStub keeps the existing instances.
 type cloudStub struct {
 	mu        sync.Mutex
 	instances map[string]control.Instance
@@ -37,7 +37,7 @@ func (c *cloudStub) ChangeInstances(_ context.Context, change control.Instances)
 	return nil
 }
 
-// A kubelet with --cloud-provider=external knows neither its address nor its zone, and takes no pods yet.
+// A kubelet with --cloud-provider=external knows neither its address nor its zone, and accepts no pods yet.
 func TestNodesOfACloudStartUninitialized(t *testing.T) {
 	s, cloud := newStub(t), &cloudStub{}
 	f := s.fleet(2, func(c *Config) { c.Cloud = cloud })
@@ -59,7 +59,7 @@ func TestNodesOfACloudStartUninitialized(t *testing.T) {
 	}
 }
 
-// Instances vanish with their nodes, and are launched again when these come back.
+// Instances vanish with their nodes, and are launched again when the nodes return.
 func TestInstancesVanish(t *testing.T) {
 	s, cloud := newStub(t), &cloudStub{}
 	f := s.fleet(4, func(c *Config) { c.Cloud = cloud })
@@ -85,7 +85,7 @@ func TestInstancesVanish(t *testing.T) {
 	}
 }
 
-// Nodes that were left for later are no nodes of the run until they join.
+// Nodes left for later do not belong to the run until they join.
 func TestNodesJoinLater(t *testing.T) {
 	s, cloud := newStub(t), &cloudStub{}
 	f := s.fleet(5, func(c *Config) { c.Cloud, c.Spec.Later = cloud, 3 })

@@ -30,29 +30,28 @@ import (
 const (
 	// Kubelet gives each node the identity, the connection, the watches and every request of a real kubelet.
 	Kubelet = "kubelet"
-	// Lean is Kubelet without the requests that change nothing: a pod's life costs a third of them.
+	// Lean is Kubelet without the requests that change nothing: a pod costs a third of the requests.
 	Lean = "lean"
-	// Shared serves all nodes by two watches over a few connections of one identity; the writes of each are the
-	// same.
+	// Shared serves all nodes by two watches over a few connections of one identity. Each node's writes are the same.
 	Shared = "shared"
 )
 
-// Fidelities that a Config may ask for.
+// Fidelities returns the fidelities that a Config may request.
 func Fidelities() []string { return []string{Kubelet, Lean, Shared} }
 
 // Config of a Fleet.
 type Config struct {
 	// Spec is the scenario's section, with its defaults set.
 	Spec scenario.Nodes
-	// Release is that of the kubelets; the zero Release: the newest.
+	// Release of the kubelets. The zero Release: the newest.
 	Release control.Release
 	// Identities signs or lends the nodes' client credentials.
 	Identities Identities
-	// Restricted: RBAC and not the Node authorizer says what nodes may do, as with ServiceAccounts. Where it refuses
-	// tokens, ConfigMaps and Secrets, pods start without. Fidelity "shared" always is.
+	// Restricted: RBAC instead of the Node authorizer decides what nodes may do, as with ServiceAccounts. If it refuses
+	// tokens, ConfigMaps and Secrets, pods start without them. Fidelity "shared" is always restricted.
 	Restricted bool
-	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused but for
-	// those a kubelet may set. With labels, an existing Node that lacks them is never taken over.
+	// Labels are put on each Node, such as the run's id. Keys under kubernetes.io and k8s.io are refused, except those
+	// that a kubelet may set. With labels, an existing Node that lacks them is never taken over.
 	Labels map[string]string
 	// Taints are put on each Node, to keep foreign pods away. May be empty.
 	Taints []corev1.Taint
@@ -60,36 +59,36 @@ type Config struct {
 	Cloud Cloud
 	// NamePrefix of the nodes, before their number: "sg-" makes sg-0, sg-1, ...
 	NamePrefix string
-	// Seed of what is drawn: phases of heartbeats, jitter, which nodes fail.
+	// Seed of all random choices: phases of heartbeats, jitter, which nodes fail.
 	Seed int64
 	// Registerer takes the fleet's metrics. Nil means none are exported.
 	Registerer prometheus.Registerer
 	// Samples counts breaks and relists of the nodes' watches. Nil: they are not recorded.
 	Samples *samples.Recorder
-	// Use returns the CPU that a pod with these labels uses now and has used so far, in cores and seconds, where it has
-	// a part in a demand. May be nil.
+	// Use returns the current CPU use and the total so far of a pod with these labels, in cores and seconds, if the pod
+	// shares a demand. May be nil.
 	Use func(labels map[string]string) (cores, seconds float64, ok bool)
 	// API that the nodes serve. Nil: none.
 	API *API
-	// Part of the nodes that are simulated here: those of its numbers. The zero value: all. Nodes of a part serve no API, and
-	// the Cloud is told of their instances by who divides them.
+	// Part selects the nodes to simulate here, by number. The zero value: all nodes. Nodes of a part serve no API, and
+	// the owner of the parts tells the Cloud about their instances.
 	Part load.Share
-	// Log gets a line for each thing a person may want to know. May be nil.
+	// Log gets one line for each noteworthy event. May be nil.
 	Log func(format string, args ...any)
 
 	clock clock.WithDelayedExecution // tests set it; otherwise the real one
 }
 
-// Cloud is a control.Client, as far as instances go.
+// Cloud is the part of control.Client that handles instances.
 type Cloud interface {
 	ChangeInstances(context.Context, control.Instances) error
 }
 
-// plan is a Config made ready to use.
+// plan is a validated Config.
 type plan struct {
 	Config
 	shapes       []shape
-	shapeAt      []int // of each node, an index of shapes; nil: all are the first
+	shapeAt      []int // of each node, an index of shapes; nil: all have the first shape
 	leaseSeconds int32
 	// restartMost is the longest back-off of containers' restarts.
 	restartMost time.Duration
@@ -97,7 +96,7 @@ type plan struct {
 	podBits int
 }
 
-// validate checks a Config, and fills what may be left out.
+// validate checks a Config, and sets defaults.
 func (c Config) validate() (*plan, error) {
 	p := &plan{Config: c}
 	if p.clock == nil {
@@ -153,7 +152,7 @@ func (c Config) validate() (*plan, error) {
 	for _, e := range metavalidation.ValidateLabels(c.Labels, field.NewPath("labels")) {
 		fail("%v", e)
 	}
-	// Twice as many addresses as pods: a pod's replacement may come before its end was seen.
+	// Twice as many addresses as pods: a pod's replacement may arrive before its end was seen.
 	p.podBits = bits.Len(uint(2*max(pods, 1) - 1))
 	if room := 1 << max(0, podNetworkBits-p.podBits); s.Count > room {
 		fail("count is %d; 10.64.0.0/10 has addresses for %d nodes of %d pods (lower nodes.pods)", s.Count, room, pods)
@@ -161,13 +160,13 @@ func (c Config) validate() (*plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// everyRequest reports whether a node makes the requests of a kubelet that change nothing, too.
+// everyRequest reports whether a node also makes the requests of a kubelet that change nothing.
 func (p *plan) everyRequest() bool { return p.Spec.Fidelity == Kubelet }
 
-// restricted reports whether RBAC says what nodes may do.
+// restricted reports whether RBAC decides what nodes may do.
 func (p *plan) restricted() bool { return p.Restricted || !p.own() }
 
-// own reports whether each node has a connection and watches of its own.
+// own reports whether each node has its own connection and watches.
 func (p *plan) own() bool { return p.Spec.Fidelity != Shared }
 
 func (p *plan) nodeName(i int) string { return fmt.Sprintf("%s%d", p.NamePrefix, i) }
@@ -187,7 +186,7 @@ func (p *plan) shapeOf(i int) shape {
 	return p.shapes[p.shapeAt[i]]
 }
 
-// shape reads the kinds of nodes and deals them out. It returns the most pods that any of them holds.
+// shape reads the kinds of nodes and assigns them. It returns the largest pod capacity of a node.
 func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	s := p.Spec
 	kinds := s.Shapes
@@ -225,20 +224,21 @@ func (p *plan) shape(fail func(format string, args ...any)) (pods int) {
 	return pods
 }
 
-// draw is a number from 0 to 1 that depends on the seed and what only: the same pod starts as fast in every run.
+// draw returns a number from 0 to 1 that depends only on the seed and what: the same pod starts equally fast in every
+// run.
 func draw(seed int64, what ...string) float64 {
 	h := fnv.New64a()
 	for _, s := range what {
 		_, _ = h.Write([]byte(s)) // cannot fail
 		_, _ = h.Write([]byte{0})
 	}
-	// FNV leaves similar names close together: a generator seeded by it does not.
+	// FNV maps similar names to similar numbers; a generator seeded by it does not.
 	x := rand.NewPCG(uint64(seed), h.Sum64()).Uint64()
 	return (float64(x>>11) + 0.5) / (1 << 53)
 }
 
-// deal gives each of count nodes one of len(weights) kinds: as many of each as its weight asks for, to within one,
-// in an order drawn by the seed.
+// deal assigns one of len(weights) kinds to each of count nodes: as many of each kind as its weight requires, to within
+// one, in an order drawn by the seed.
 func deal(weights []float64, count int, seed int64) []int {
 	total := 0.0
 	for _, w := range weights {

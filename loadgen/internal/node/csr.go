@@ -30,7 +30,7 @@ import (
 // its own --kube-api-qps, so hundreds of requests at once take a while.
 const csrTimeout = 5 * time.Minute
 
-// shortestLife of a certificate, which the API allows.
+// shortestLife is the shortest lifetime of a certificate that the API allows.
 const shortestLife = 10 * time.Minute
 
 type csrSigner struct {
@@ -39,9 +39,10 @@ type csrSigner struct {
 	life   time.Duration
 }
 
-// NewCSRSigner has a cluster sign the nodes' certificates through its CSR API (signer kubernetes.io/kube-
-// apiserver-client-kubelet). Requests are made, approved, awaited and deleted as admin. They carry labels, by
-// which the requests of a killed run are found. Certificates are valid for life, which is a week at most; 0 means a week.
+// NewCSRSigner lets a cluster sign the nodes' certificates through its CSR API (signer
+// kubernetes.io/kube-apiserver-client-kubelet). It creates, approves, awaits and deletes the requests as admin. The
+// requests carry labels, by which a cleanup finds the requests of a killed run. Certificates are valid for life, which
+// is a week at most; 0 means a week.
 func NewCSRSigner(admin *rest.Config, labels map[string]string, life time.Duration) Authority {
 	if life <= 0 || life > certLife {
 		life = certLife
@@ -71,8 +72,8 @@ func (s *csrSigner) client(ctx context.Context, name string, subject pkix.Name, 
 	return withCert(base, key, certificate)
 }
 
-// TryCertificates finds out whether a cluster signs client certificates for nodes, and for kube-proxies, and accepts
-// them, with a request in the name of a node that does not exist. The request is deleted. An error is one line.
+// TryCertificates checks whether a cluster signs client certificates for nodes and for kube-proxies, and accepts them.
+// It sends a request in the name of a node that does not exist, and deletes it. An error is one line.
 func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]string, node string, proxies bool) error {
 	signer := NewCSRSigner(admin, labels, shortestLife)
 	config, err := signer.For(ctx, node)
@@ -88,7 +89,7 @@ func TryCertificates(ctx context.Context, admin *rest.Config, labels map[string]
 	return accepted(ctx, config, authorizationv1.ResourceAttributes{Verb: "watch", Resource: "services"})
 }
 
-// accepted asks the API server, with a certificate that its cluster has signed, for a right that it must give.
+// accepted checks with a certificate signed by the cluster that the API server grants a right that it must grant.
 func accepted(ctx context.Context, config *rest.Config, right authorizationv1.ResourceAttributes) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -116,7 +117,7 @@ func (s *csrSigner) Serve(ctx context.Context, node string, addresses []netip.Ad
 	return pair(key, certificate)
 }
 
-// request gets a certificate for a subject. name is that of the request, and stands in errors.
+// request gets a certificate for a subject. name names the CSR, and appears in errors.
 func (s *csrSigner) request(ctx context.Context, name string, subject pkix.Name, addresses []netip.Addr, signer string, usage certificatesv1.KeyUsage) (key *ecdsa.PrivateKey, certificate []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, csrTimeout)
 	defer cancel()
@@ -152,10 +153,10 @@ func (s *csrSigner) sign(ctx context.Context, client kubernetes.Interface, name,
 		return nil, fmt.Errorf("create certificatesigningrequests for %s: %w", name, err)
 	}
 	defer func() {
-		// Even when the run was interrupted: nothing of ours may stay behind.
+		// Delete also when the run was interrupted: none of our requests may stay behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // the label finds it for a later cleanup
+		_ = requests.Delete(ctx, made.Name, metav1.DeleteOptions{}) // a later cleanup finds it by its label
 	}()
 	// The cluster's own approver writes to a new request too, and may come first.
 	newest := made

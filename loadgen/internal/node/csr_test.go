@@ -11,8 +11,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// The cluster's own approver writes to a new request too: a conflict with it is no
-// reason to give a node up, whether it has approved the request or not.
+// The cluster's own approver also writes to a new request. A conflict with it does
+// not fail the node, whether it has approved the request or not.
 func TestApprovalOutlastsAConflict(t *testing.T) {
 	for name, approved := range map[string]bool{"not yet approved": false, "approved by the cluster": true} {
 		client := fake.NewClientset()

@@ -19,13 +19,13 @@ import (
 const (
 	resourceGroup  = "resource.k8s.io/v1"
 	resourceSlices = "/apis/" + resourceGroup + "/resourceslices"
-	// claimRetry is a kubelet's wait before it syncs a pod again whose claims could not be prepared; half of it more at
-	// most is drawn (pkg/kubelet/pod_workers.go).
+	// claimRetry is a kubelet's wait before it syncs a pod again after preparing its claims failed. Up to half of it is
+	// added at random (pkg/kubelet/pod_workers.go).
 	claimRetry = 10 * time.Second
 )
 
-// publishDevices makes the ResourceSlice of a node with devices, as the kubelet plugin of a driver does
-// (k8s.io/dynamic-resource-allocation/resourceslice), once those of an earlier life are wiped.
+// publishDevices creates the ResourceSlice of a node with devices, as the kubelet plugin of a driver does
+// (k8s.io/dynamic-resource-allocation/resourceslice), once the slices of an earlier life are wiped.
 func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped <-chan struct{}) error {
 	count := k.plan.shapeOf(k.index).devices
 	if count == 0 {
@@ -48,8 +48,9 @@ func (k *kubelet) publishDevices(life *life, owner metav1.OwnerReference, wiped 
 	return err
 }
 
-// newSlice makes the ResourceSlice of a node's devices. The part of the Node's UID in its name is drawn by drivers: a
-// Node that was made anew has another slice than the one that the garbage collector removes.
+// newSlice makes the ResourceSlice of a node's devices. Its name ends with a part of the Node's UID, where a driver
+// draws a random suffix: the garbage collector removes the slice of a deleted Node, and a recreated Node has a
+// different slice.
 func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) *resourcev1.ResourceSlice {
 	controller := true
 	owner.Controller = &controller
@@ -80,8 +81,8 @@ func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) 
 	return s
 }
 
-// prepareClaims returns true when each ResourceClaim of a pod is allocated here and reserved for the pod, false when the
-// pod ended first. A kubelet does it before a pod's sandbox (pkg/kubelet/cm/dra).
+// prepareClaims returns true when each ResourceClaim of a pod is allocated here and reserved for the pod, or false if
+// the pod ended first. A kubelet does this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
 func (k *kubelet) prepareClaims(life *life, p *pod, spec *corev1.Pod) bool {
 	for {
 		if !k.in(p, starting) {
@@ -140,7 +141,7 @@ func (k *kubelet) readClaim(ctx context.Context, namespace, name string) (*resou
 	return claim, nil
 }
 
-// usable tells why a pod may not use a claim on this node. owned: the claim has to be the pod's own.
+// usable returns why a pod may not use a claim on this node. owned: the claim must belong to the pod.
 func (k *kubelet) usable(claim *resourcev1.ResourceClaim, pod *corev1.Pod, owned bool) error {
 	if owned {
 		if err := resourceclaim.IsForPod(pod, claim, false); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// withDevices lets the stub keep ResourceSlices and serve the claim of pod web.
+// withDevices makes the stub keep ResourceSlices and serve the claim of pod web.
 func (s *stub) withDevices(slices map[string]*resourcev1.ResourceSlice, claim *resourcev1.ResourceClaim) {
 	s.update(func() {
 		s.answer = func(w http.ResponseWriter, r request) bool {
@@ -49,7 +49,7 @@ func withClaim(p *corev1.Pod) {
 	p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "devices", ResourceClaimName: &name}}
 }
 
-// claimed is the claim of pod web, with a device of a driver allocated and reserved.
+// claimed returns the claim of pod web, with a device of a driver allocated and reserved.
 func claimed(driver string) *resourcev1.ResourceClaim {
 	controller := true
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
@@ -115,7 +115,7 @@ func TestRequestsOfAClaim(t *testing.T) {
 		s.withDevices(map[string]*resourcev1.ResourceSlice{}, claimed(scenario.DeviceDriver))
 		f := s.fleet(1, func(c *Config) { c.Spec.Fidelity, c.Spec.Events, c.Spec.Devices = fidelity, false, 1 })
 		must(t, f.Start(t.Context()))
-		// Of a kubelet that starts, the answers to some requests are not waited for.
+		// A starting kubelet does not wait for the answers to some requests.
 		s.await("the driver watches its slices", func() bool { return len(s.open("resourceslices")) == 1 })
 		if fidelity == Kubelet {
 			s.awaitRequests("registration", 0, "1 create csinodes, 6 create events, 1 create leases, 1 create nodes, 1 create resourceslices, "+
@@ -134,7 +134,7 @@ func TestRequestsOfAClaim(t *testing.T) {
 	}
 }
 
-// TestPodAwaitsItsClaim: a pod whose claim it may not use stays as it is, says so, and starts at a later look.
+// TestPodAwaitsItsClaim: a pod that may not use its claim waits, reports the reason, and starts at a later look.
 func TestPodAwaitsItsClaim(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -14,38 +14,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Part is the nodes of one of several processes, as a Fleet with Config.Part simulates them. Its methods may be called
+// Part is the nodes of one of several processes, as simulated by a Fleet with Config.Part. Its methods may be called
 // concurrently.
 type Part interface {
 	// Start registers its nodes, as Fleet.Start does.
 	Start(ctx context.Context) error
-	// Able and Hit are those of Fleet.
+	// Able and Hit act as Fleet.Able and Fleet.Hit do.
 	Able(kind string) ([]int, error)
 	Hit(fault Fault, numbers []int) error
-	// Live and Tally return what is known of its nodes.
+	// Live and Tally return the known state and results of its nodes.
 	Live() Live
 	Tally() Tally
 	// Stop ends its nodes.
 	Stop(ctx context.Context)
 }
 
-// Tally is what the nodes of one process did, to be added to others'.
+// Tally holds the results of the nodes of one process. Tallies of several processes are added up.
 type Tally struct {
-	// Sums are the results without Heartbeat. Count is that of the process.
+	// Sums are the results without Heartbeat. Count is the number of nodes in the process.
 	Sums result.Nodes `json:"sums"`
 	// Heartbeat has the renewals.
 	Heartbeat latency.Counts `json:"heartbeat"`
 }
 
-// Divided is the simulated nodes of a run in several processes: of n parts, part k has the nodes whose number is k modulo n.
-// Together they are the one Fleet of the same Config: the same names, seeds and choice of nodes for faults. Its methods may
-// be called concurrently, Start once only.
+// Divided is a run's simulated nodes in several processes: of n parts, part k has the nodes whose number is k modulo n.
+// Together the parts act as one Fleet of the same Config: the same names, seeds and choice of nodes for faults. Its
+// methods may be called concurrently; Start only once.
 type Divided struct {
 	chooser *chooser
 }
 
-// Divide checks the configuration, whose instances of a cloud it changes, and makes one fleet of parts. What makes the
-// requests, such as the identities, is the parts'.
+// Divide checks the configuration and makes one fleet of parts. The fleet itself launches and terminates the instances
+// in cfg.Cloud. The parts have everything that makes requests, such as the identities.
 func Divide(cfg Config, parts []Part) (*Divided, error) {
 	p, err := cfg.validate()
 	if err != nil {
@@ -54,7 +54,7 @@ func Divide(cfg Config, parts []Part) (*Divided, error) {
 	return &Divided{newChooser(p, parts, func(i int) netip.Addr { return hostIP(i) })}, nil
 }
 
-// Start registers the nodes, as Fleet.Start does. The first part that fails ends it.
+// Start registers the nodes, as Fleet.Start does. The first failure of a part ends it.
 func (d *Divided) Start(ctx context.Context) error {
 	if err := d.chooser.launch(0, d.chooser.plan.early()); err != nil {
 		return err
@@ -73,14 +73,14 @@ func (d *Divided) Start(ctx context.Context) error {
 // Begin begins a fault, as Fleet.Begin does.
 func (d *Divided) Begin(fault Fault) ([]string, error) { return d.chooser.begin(fault) }
 
-// Names of all nodes, in order, but for those left for later.
+// Names returns the names of all nodes in order, without nodes still left for later.
 func (d *Divided) Names() []string {
 	d.chooser.mu.Lock()
 	defer d.chooser.mu.Unlock()
 	return d.chooser.names(0, d.chooser.count())
 }
 
-// Live returns the present state, as far as the parts told it.
+// Live returns the present state, as last reported by the parts.
 func (d *Divided) Live() (sum Live) {
 	for _, p := range d.chooser.parts {
 		l := p.Live()
@@ -97,8 +97,8 @@ func (d *Divided) Live() (sum Live) {
 	return sum
 }
 
-// Results returns the nodes' results so far. The times until all are Ready are those of the slowest part, or 0 while one is
-// not; Watches adds up the parts' peaks.
+// Results returns the nodes' results so far. The times until all are Ready are the slowest part's times, or 0 while a
+// part is not Ready; Watches adds up the parts' peaks.
 func (d *Divided) Results() result.Nodes {
 	sum := result.Nodes{Count: d.chooser.plan.Spec.Count, Fidelity: d.chooser.plan.Spec.Fidelity}
 	var renewals []latency.Counts

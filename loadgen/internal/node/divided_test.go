@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// dividedFleet is a fleet in some parts, by a clock that stands still.
+// dividedFleet is a fleet in some parts, with a clock that stands still.
 type dividedFleet struct {
 	*Divided
 	stub  *stub
@@ -50,7 +50,7 @@ func newDivided(t *testing.T, of int, change func(*Config)) *dividedFleet {
 	return d
 }
 
-// dues are the times of the next renewal of each node that renews, by its name.
+// dues returns the times of the next renewal of each node that renews, by its name.
 func (d *dividedFleet) dues() map[string]time.Time {
 	all := map[string]time.Time{}
 	for _, p := range d.parts {
@@ -67,7 +67,7 @@ func (d *dividedFleet) dues() map[string]time.Time {
 	return all
 }
 
-// known are the Nodes that the API server has, but for their identity and versions.
+// known returns the Nodes that the API server has, without their identity and versions.
 func (d *dividedFleet) known() map[string]corev1.Node {
 	all := map[string]corev1.Node{}
 	d.stub.locked(func() {
@@ -80,7 +80,7 @@ func (d *dividedFleet) known() map[string]corev1.Node {
 	return all
 }
 
-// history is what the nodes of one fleet are and do.
+// history records the nodes of one fleet and what they do.
 type history struct {
 	Names []string
 	Nodes map[string]corev1.Node
@@ -123,8 +123,8 @@ func (d *dividedFleet) live(t *testing.T) history {
 	return h
 }
 
-// The nodes of any number of processes are together those of one: the same Nodes, which renew their Leases at the same
-// times and are hit by the same faults, whatever happened before.
+// The nodes of several processes behave together as one process's nodes do: they are the same Nodes, renew their Leases
+// at the same times and are hit by the same faults, regardless of what happened before.
 func TestPartsAreTheOneFleet(t *testing.T) {
 	t.Log("seed 42")
 	one := newDivided(t, 1, nil).live(t)
@@ -150,7 +150,7 @@ func TestPartsAreTheOneFleet(t *testing.T) {
 	}
 }
 
-// An undivided fleet is hit by the faults that hit a divided one.
+// An undivided fleet is hit by the faults that hit a divided fleet.
 func TestWholeFleetIsHitAsItsParts(t *testing.T) {
 	whole := newStub(t).fleet(31, func(c *Config) { c.Seed = 42 })
 	parts := newDivided(t, 3, func(c *Config) { c.Spec.Later = 0 })
@@ -166,7 +166,7 @@ func TestWholeFleetIsHitAsItsParts(t *testing.T) {
 	}
 }
 
-// Pods start wherever their node is, in parts of fidelity shared too.
+// Pods start in whichever part their node is, also with fidelity "shared".
 func TestPartsStartTheirPods(t *testing.T) {
 	for _, fidelity := range []string{Lean, Shared} {
 		s := newStub(t)
@@ -205,7 +205,7 @@ func TestPartsStartTheirPods(t *testing.T) {
 	}
 }
 
-// told is a part whose results are given.
+// told is a part with given results.
 type told struct {
 	Part
 	tally Tally
@@ -213,7 +213,7 @@ type told struct {
 
 func (p told) Tally() Tally { return p.tally }
 
-// Results of parts are added, renewals as counts of histograms and never as quantiles.
+// Results of parts are added up. Renewals are added as counts of histograms, never as quantiles.
 func TestResultsOfPartsAreAdded(t *testing.T) {
 	whole, err := newLedger(nil, interval)
 	must(t, err)

@@ -31,7 +31,7 @@
 //	gracePeriodSeconds 0
 //	GET, PATCH as containers end by themselves,      the same
 //	restart, back off, or fail a probe
-//	POST events: (Pulling,) Pulled, Created,         the same, those of one moment together
+//	POST events: (Pulling,) Pulled, Created,         the same; all of one moment together
 //	Started, Killing for each container
 //	POST and PATCH events of its Node                the same, with the run's labels
 //	DELETE its ResourceSlices, GET its Node and      the same; the answers are known here
@@ -57,7 +57,7 @@
 //	POST one event of its Node at its start          the same
 //
 // Fidelity "lean" leaves out the requests that change nothing: the GETs before each PATCH, the sandbox, probes and
-// init containers as they go on, the Events of Nodes, and without spec.events those of pods. A pod of one container
+// progress of init containers, the Events of Nodes, and without spec.events the Events of pods. A pod of one container
 // costs 5 requests instead of 17, 9 with spec.events. With fidelity "shared" it is 2 watches in all, the same
 // writes per node as lean, and 4 requests per pod. A claim costs one GET more, with fidelity "kubelet" two.
 //
@@ -79,5 +79,5 @@
 // kubelet that lags. A recovered node acts as a restarted kubelet: it registers
 // again, reports Ready, and reads its pods; containers that ran still run.
 //
-// What nodes cost beside KWOK's, by fidelity: docs/records/performance.md.
+// docs/records/performance.md compares the cost of nodes, by fidelity, with KWOK's.
 package node

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Retries of an Event that got no answer (client-go's record.EventBroadcaster).
+// Retries of an Event that got no answer, as in client-go's record.EventBroadcaster.
 const (
 	eventTries = 12
 	eventSleep = 10 * time.Second
@@ -22,7 +22,7 @@ const (
 
 type containerEvent struct{ container, field, reason, message string }
 
-// startEvents are a pod's as its containers start: Pulled, Created, Started of each.
+// startEvents returns the Events of a pod whose containers start: Pulled, Created, Started for each.
 func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -48,7 +48,7 @@ func pullingEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	return out
 }
 
-// killingEvents are those of the running containers: init containers but sidecars have ended.
+// killingEvents returns the events of the running containers. Init containers have ended, except sidecars.
 func killingEvents(pod *corev1.Pod) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
@@ -69,8 +69,8 @@ func eachContainer(pod *corev1.Pod, f func(i int, c *corev1.Container, field str
 	}
 }
 
-// announceEvents posts events of a pod's containers after all earlier ones. A kubelet posts one at a time; here those of
-// one moment go out together, at a third of the cost.
+// announceEvents posts events of a pod's containers after all earlier ones. A kubelet posts one at a time; here all
+// events of one moment go out together, at a third of the cost.
 func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []containerEvent) {
 	if !k.plan.postsEvents() {
 		return
@@ -80,7 +80,7 @@ func (k *kubelet) announceEvents(life *life, pod *corev1.Pod, events []container
 	var bodies [][]byte
 	for i, e := range events {
 		ref.FieldPath = e.field + "{" + e.container + "}"
-		// Named as client-go's recorder names them; one instant must not name two.
+		// Named as client-go's recorder names them; two Events must not share an instant.
 		_, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(i)), corev1.EventTypeNormal, e.reason, e.message)
 		if err != nil {
 			k.plan.Log("node %s: %v", k.name, err)
@@ -119,7 +119,7 @@ func (k *kubelet) queueEvents(life *life, namespace string, bodies [][]byte) {
 	}
 }
 
-// newEvent encodes an Event of a component, whose name tells the instant.
+// newEvent encodes an Event of a component. The Event's name contains the instant.
 func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time.Time, kind, reason, message string) (name string, body []byte, err error) {
 	at := metav1.NewTime(now)
 	e := &corev1.Event{
@@ -135,10 +135,10 @@ func (k *kubelet) newEvent(component string, of corev1.ObjectReference, now time
 	return e.Name, body, err
 }
 
-// defaultEvents is where the Events of Nodes are.
+// defaultEvents is the path of the Events of Nodes.
 const defaultEvents = "/api/v1/namespaces/default/events"
 
-// announceNode posts an Event of the Node, and counts it up where a kubelet tells it several times.
+// announceNode posts an Event of the Node, and increments its count if a kubelet reports it several times.
 func (k *kubelet) announceNode(life *life, kind, reason, message string, times int) {
 	k.announce(life, k.link, "kubelet", kind, reason, message, times)
 }
@@ -162,7 +162,7 @@ func (k *kubelet) announce(life *life, by *link, component, kind, reason, messag
 	})
 }
 
-// postEvents returns when all are answered. Those without an answer are tried again later.
+// postEvents returns when all Events are answered. Those without an answer are retried later.
 func (k *kubelet) postEvents(life *life, namespace string, bodies [][]byte, try int) {
 	var all sync.WaitGroup
 	all.Add(len(bodies))

@@ -19,20 +19,20 @@ type Fault struct {
 	//     "shared")
 	//   - InstancesVanish: the same, and the cloud no longer has their instances
 	//   - NodeShutdown: nodes that are up shut down in order, as a kubelet with shutdownGracePeriod: the node reports
-	//     Ready=False, its pods end with phase Failed, pods that still come are rejected; heartbeats go on. When all is
+	//     Ready=False, its pods end with phase Failed, pods that still arrive are rejected; heartbeats continue. When all is
 	//     reported, or after 30 s, the node is silent and counted as failed
 	//   - SlowKubelet: nodes that are up and not slow are late by Delay: statuses, tokens and events begin that much
 	//     later, in their order; Lease renewals are Delay further apart, and are not missed by that
-	//   - KubeletUnreachable: the API of kubelets that are up and reached hangs; what they themselves send goes on
+	//   - KubeletUnreachable: the API of kubelets that are up and reachable hangs; their own requests continue
 	//   - NodeScaleUp: the nodes that Start left for later register, Spec.RegisterRate per second; those that cannot are
 	//     logged
-	//   - NodeRecovery: the others end. What slow nodes had put off still comes late. Nodes that are down come back as
-	//     restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods; those that are
-	//     refused are logged
+	//   - NodeRecovery: ends the other faults. What slow nodes had put off still arrives late. Nodes that are down come back as
+	//     restarted kubelets: each registers again, however long that takes, reports Ready and looks for its pods; refused
+	//     nodes are logged
 	Kind string `json:"kind"`
-	// Fraction is that of all nodes that are there, over 0; rounded to whole nodes, and no more than may be hit.
+	// Fraction of all present nodes to hit, above 0. It is rounded to whole nodes, and at most all able nodes are hit.
 	Fraction float64 `json:"fraction,omitempty"`
-	// Delay of a SlowKubelet; 0 hits none.
+	// Delay of a SlowKubelet; 0 hits no node.
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
@@ -60,8 +60,8 @@ func (k *kubelet) able(kind string) bool {
 	return k.is(up)
 }
 
-// Hit begins a fault of the nodes with these numbers, which Able returned; of all, if it is a NodeScaleUp or NodeRecovery.
-// Numbers of other processes' nodes are left out.
+// Hit begins a fault of the nodes with these numbers, which Able returned. A NodeScaleUp or NodeRecovery hits all
+// nodes. Numbers of other processes' nodes are ignored.
 func (f *Fleet) Hit(fault Fault, numbers []int) error {
 	switch fault.Kind {
 	case control.NodeRecovery:
@@ -183,13 +183,13 @@ func (k *kubelet) slow(d time.Duration) {
 }
 
 const (
-	// shutdownGrace is a common shutdownGracePeriod. A kubelet's default is none: that is Fail.
+	// shutdownGrace is a common shutdownGracePeriod. A kubelet has none by default: simulate that with Fail.
 	shutdownGrace = 30 * time.Second
 	// statusTries of a node's status (a kubelet's nodeStatusUpdateRetry).
 	statusTries = 5
 )
 
-// shutdown begins the node's end in order. Containers stop at once.
+// shutdown begins an orderly shutdown of the node. Containers stop immediately.
 func (k *kubelet) shutdown() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -213,11 +213,11 @@ func (k *kubelet) shutdown() {
 		k.reports++
 		k.write(life, func() { k.writeShutdown(life, p, 0) })
 	}
-	// Whatever is not told by then stays untold: the machine is switched off.
+	// The machine switches off now; what was not reported by then stays unreported.
 	life.after(shutdownGrace, func() { k.leave(life) })
 }
 
-// reported counts a report of the shutdown as made; the last ends the life.
+// reported counts a completed report of the shutdown; the last one ends the life.
 func (k *kubelet) reported(life *life) {
 	k.mu.Lock()
 	k.reports--
@@ -273,7 +273,7 @@ func (k *kubelet) lookAtPod(life *life, p *pod) (*corev1.Pod, error) {
 	return spec, decode(answer, spec)
 }
 
-// reject refuses a pod that comes to a node that shuts down. Called with k.mu held.
+// reject refuses a pod that arrives at a node that is shutting down. Called with k.mu held.
 func (k *kubelet) reject(p *pod, spec *corev1.Pod) {
 	life := k.life
 	k.reports++

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// readiness is the condition Ready of a node at the stub. The caller holds the lock.
+// readiness returns the condition Ready of a node at the stub. The caller holds the lock.
 func (s *stub) readiness(node string) corev1.NodeCondition {
 	c := s.nodes[node].Status.Conditions
 	return c[len(c)-1]
@@ -69,8 +69,7 @@ func TestNodesShutDownInOrder(t *testing.T) {
 	})
 }
 
-// held makes the stub keep the answers to a node's status patches back until
-// the channel is closed.
+// held makes the stub hold back the answers to a node's status patches until the channel is closed.
 func (s *stub) held() chan struct{} {
 	release := make(chan struct{})
 	s.update(func() {
@@ -119,7 +118,7 @@ func TestRecoveryEndsAShutdown(t *testing.T) {
 	eventually(t, "the node is back", func() bool { l := f.Live(); return l.Ready == 1 && l.Failed == 0 })
 }
 
-// A node that comes back while the control plane is away registers when that is back, however late.
+// A node that comes back during a control plane outage registers when the outage is over, however late.
 func TestRecoveryOutlastsAnOutage(t *testing.T) {
 	clock := newFakeClock(time.Now())
 	s, f := started(t, func(c *Config) { c.clock = clock })
@@ -207,7 +206,7 @@ func TestSharedNodesShutDownToo(t *testing.T) {
 	}
 }
 
-// Containers run on while their node is silent: those whose time is over by its return have ended.
+// Containers continue while their node is silent: a container whose time is over when the node returns has ended.
 func TestContainersOfAFailedNodeEndInTheirTime(t *testing.T) {
 	s, f := started(t, nil)
 	for name, after := range map[string]string{"short": "30m", "long": "3h"} {

@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// hit begins a fault that no cloud takes part in.
+// hit begins a fault without a cloud.
 func (f *Fleet) hit(fault Fault) []string {
 	names, err := f.Begin(fault)
 	if err != nil {

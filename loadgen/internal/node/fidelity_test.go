@@ -10,11 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// verbs of the stub's requests that are no watch.
+// verbs of the stub's requests other than watches.
 var verbs = map[string]string{"GET": "get", "POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
 
-// requestsSince counts the requests after the first n by verb and resource, as an audit log has them: "patch
-// pods/status". Watches and renewals of the Lease are left out.
+// requestsSince counts the requests after the first n by verb and resource, as in an audit log: "patch pods/status". It
+// omits watches and renewals of the Lease.
 func (s *stub) requestsSince(n int) map[string]int {
 	counted := map[string]int{}
 	for _, r := range s.requests[n:] {
@@ -60,7 +60,7 @@ func (s *stub) awaitRequests(of string, n int, want string) {
 	})
 }
 
-// TestRequestsOfAKubelet has the requests that a kubelet 1.37.1 made in a calibration (docs/records/calibration.md).
+// TestRequestsOfAKubelet compares with the requests of a kubelet 1.37.1 in a calibration (docs/records/calibration.md).
 func TestRequestsOfAKubelet(t *testing.T) {
 	s, f := started(t, func(c *Config) { c.Spec.Fidelity, c.Spec.Events = Kubelet, false })
 	s.awaitRequests("registration", 0, "1 create csinodes, 6 create events, 1 create leases, 1 create nodes, 1 deletecollection resourceslices, "+

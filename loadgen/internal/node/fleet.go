@@ -20,7 +20,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sharedConnections of fidelity "shared". Each carries as many requests at a time as the server allows.
+// sharedConnections is the number of connections with fidelity "shared". Each carries as many concurrent requests as
+// the server allows.
 const sharedConnections = 8
 
 // Fleet is the simulated nodes of one run. Its methods may be called concurrently, Start once only.
@@ -94,13 +95,13 @@ func New(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// pollEvery is how often connections are looked at while answers come. A node's next request is later by half of it,
-// of 50 ms and more that a kubelet takes, and nodes cost a quarter less.
+// pollEvery is the interval at which connections are polled while answers arrive. It delays a node's next request by
+// half of it on average, compared with the 50 ms and more that a kubelet takes, and makes nodes a quarter cheaper.
 const pollEvery = 5 * time.Millisecond
 
-// Start registers the nodes but for Spec.Later of them, Spec.RegisterRate per second, and returns when they are
-// acknowledged as Ready, with the first error that would not go away, or when ctx ends. Of a Part each registers when it
-// would among all. After an error Stop is still to be called.
+// Start registers the nodes, except the last Spec.Later, at Spec.RegisterRate per second. It returns when they are
+// acknowledged as Ready, with the first permanent error, or when ctx ends. Each node of a Part registers at the time
+// that it would have among all nodes. Stop must be called even after an error.
 func (f *Fleet) Start(ctx context.Context) error {
 	begin := f.plan.clock.Now()
 	f.origin = begin
@@ -143,8 +144,8 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// register runs kubelets, Spec.RegisterRate per second of all from number first on, and calls done when each is Ready or
-// will not be. Cancelling pace keeps those from registering that have not begun.
+// register runs kubelets, numbered from first on, at a total of Spec.RegisterRate per second. It calls done for each
+// one that is Ready or will not be. Cancelling pace stops the registrations that have not begun.
 func (f *Fleet) register(kubelets []*kubelet, first int, done func(*kubelet, error)) (pace *life) {
 	gap := time.Duration(float64(time.Second) / float64(f.plan.Spec.RegisterRate))
 	pace = newLife(f.ctx, f.plan.clock, f.workers, f.ledger, nil)
@@ -179,7 +180,7 @@ func (f *Fleet) startShared() {
 	nodes.start()
 }
 
-// podSink hands the pods of a shared watch to their nodes.
+// podSink passes the pods of a shared watch to their nodes.
 func (f *Fleet) podSink() sink {
 	each := func(do func(*kubelet)) func() {
 		return func() {
@@ -208,7 +209,7 @@ func (f *Fleet) watcher(l *life, to *link, resource, path string, selector url.V
 	return w
 }
 
-// relist makes the shared watch list all pods again, for nodes that were not there before.
+// relist makes the shared watch list all pods again, for nodes that were added.
 func (f *Fleet) relist() {
 	f.mu.Lock()
 	shared := f.shared
@@ -252,14 +253,14 @@ func (f *Fleet) Results() result.Nodes {
 	return r
 }
 
-// Tally returns what the nodes did so far, to be added to other parts'.
+// Tally returns the nodes' results so far, to be added to other parts' results.
 func (f *Fleet) Tally() Tally {
 	t := Tally{Sums: f.Results(), Heartbeat: f.ledger.heartbeat.Counts()}
 	t.Sums.Heartbeat = result.Latency{}
 	return t
 }
 
-// Names of all nodes, in order, but for those left for later.
+// Names returns the names of all nodes in order, without nodes still left for later.
 func (f *Fleet) Names() []string {
 	var names []string
 	for _, k := range f.present() {
@@ -298,7 +299,7 @@ func (f *Fleet) Stop(ctx context.Context) {
 	}
 }
 
-// allLinks are the kubelets' and the kube-proxies'.
+// allLinks returns the links of the kubelets and of the kube-proxies.
 func (f *Fleet) allLinks() []*link {
 	links := slices.Clone(f.links)
 	for _, k := range f.kubelets {

@@ -108,7 +108,7 @@ func TestRefusedRegistrationEndsTheStart(t *testing.T) {
 	}
 }
 
-// A server with too much to do is waited for longer than one that does not work.
+// Nodes wait longer for an overloaded server (429) than for one that fails (503).
 func TestThrottledRegistrationGoesOn(t *testing.T) {
 	for code, want := range map[int]bool{429: true, 503: false} {
 		s := newStub(t)
@@ -206,8 +206,8 @@ func TestFailedNodesGoSilentAndComeBack(t *testing.T) {
 		t.Errorf("live is %+v", l)
 	}
 
-	// While they were away one pod was taken for not ready, one deleted, and
-	// one removed for good.
+	// While they were away one pod was taken for not ready, one was deleted, and
+	// one was removed entirely.
 	s.changePod("pod-"+failed[0], func(p *corev1.Pod) {
 		for i := range p.Status.Conditions {
 			p.Status.Conditions[i].Status = corev1.ConditionFalse

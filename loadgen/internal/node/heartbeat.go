@@ -15,22 +15,22 @@ const (
 	renewBackoffMax = 7 * time.Second
 )
 
-// lateGap is past the 4% of jitter that a kubelet's renewals have.
+// lateGap exceeds the 4% of jitter in a kubelet's renewals.
 const lateGap = 1.05
 
 // heartbeat renews one node's Lease on a fixed grid: first, first+interval,
 // first+2·interval, ... Each point of the grid is one intended renewal, and
 // each that fails is attributed to exactly one side:
 //
-//   - A renewal has a timer of its own; nothing is queued behind other nodes,
-//     and no goroutine waits for its answer. So if it begins late, this process was not run or
-//     the machine was too slow: begun more than an interval late, it is missed
-//     by the generator (and not sent: the next one is due).
+//   - Each renewal has its own timer; it does not queue behind other nodes,
+//     and no goroutine waits for its answer. So if it begins late, this process did not run or
+//     the machine was too slow. If it begins more than an interval late, the generator
+//     missed it (and does not send it: the next one is due).
 //   - It is given up when the next one is due, which bounds what is in flight
-//     to one per node however long a server stalls. Begun in time and not
-//     acknowledged by then, it is missed by the server; unless more than half
-//     of the interval went by on our side, before it began or before anybody
-//     here looked at the clock again: then the miss is the generator's.
+//     to one per node however long a server stalls. If it began in time and is not
+//     acknowledged by then, the server missed it; unless more than half
+//     of the interval passed on our side, before it began or before this process
+//     looked at the clock again: then the generator missed it.
 //
 // A kubelet counts its next renewal from the end of the last (wait.JitterUntil,
 // sliding, 4%), with a request timeout of 10 s; a grid has the same rate and
@@ -39,17 +39,17 @@ const lateGap = 1.05
 //
 // A node that is slow on purpose renews late by its delay: as a kubelet counts
 // from the end of the last renewal, the grid is then interval+delay wide. Its
-// renewals are judged from when they were to begin with the delay in it: a
-// configured delay is no miss.
+// renewals are judged from their intended begin including the delay: a
+// configured delay is not a miss.
 //
-// A renewal that begins more than lateGap intervals after the one before is
-// counted as delayed, whatever the cause: that is what a slow kubelet shows.
+// A renewal that begins more than lateGap intervals after the previous one is
+// counted as delayed, for any cause: a slow kubelet shows exactly this.
 type heartbeat struct {
 	life     *life
 	interval time.Duration
 	// renew makes one attempt and calls done once, on any goroutine. It gives up when ctx ends.
 	renew func(ctx context.Context, done func(error))
-	// slot and origin put renewals of several nodes at the same times; slot 0: each at its own.
+	// slot and origin align renewals of several nodes; slot 0: each node has its own times.
 	slot   time.Duration
 	origin time.Time
 	// broken is called when two renewals in a row were missed: a kubelet then reconnects.
@@ -71,9 +71,9 @@ type renewal struct {
 	cancel   context.CancelFunc
 }
 
-// renewalSlot returns the slot in which about five of so many nodes renew their Leases. To wake up costs more than a
-// renewal: apart from each other, renewals cost twice the CPU. It is at most 100 ms, and shorter the more nodes there
-// are, so that no burst comes of it.
+// renewalSlot returns the slot in which about five of the nodes renew their Leases. A wake-up costs more than a
+// renewal: separate renewals would cost twice the CPU. The slot is at most 100 ms, and shorter with more nodes, to
+// avoid bursts.
 func renewalSlot(nodes int, interval time.Duration) time.Duration {
 	return min(5*interval/time.Duration(nodes), 100*time.Millisecond)
 }
@@ -99,7 +99,7 @@ func (h *heartbeat) drawn(now time.Time) time.Time {
 // arm is called with mu held.
 func (h *heartbeat) arm(now time.Time) { h.timer = h.life.after(h.due.Sub(now), h.tick) }
 
-// stop ends the renewals; the one under way is not judged.
+// stop ends the renewals; a renewal in flight is not judged.
 func (h *heartbeat) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *heartbeat) stop() {
 	}
 }
 
-// slow makes all renewals from the next on late by d; 0 puts an end to it.
+// slow delays all renewals from the next on by d; 0 ends the delay.
 func (h *heartbeat) slow(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,7 +161,7 @@ func (h *heartbeat) tick() {
 	h.attempt(r, 1)
 }
 
-// expire gives up a renewal whose successor is due. The caller holds mu.
+// expire gives up a renewal when the next one is due. The caller holds mu.
 func (h *heartbeat) expire(now time.Time) {
 	r := h.current
 	if r == nil {
@@ -178,7 +178,7 @@ func (h *heartbeat) expire(now time.Time) {
 	h.life.ledger.missed(by, now.Sub(r.intended))
 }
 
-// attempt renews, again and again until acknowledged or given up.
+// attempt renews repeatedly until the renewal is acknowledged or given up.
 func (h *heartbeat) attempt(r *renewal, number int) {
 	h.renew(r.ctx, func(err error) {
 		if err == nil {

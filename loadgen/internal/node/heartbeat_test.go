@@ -13,7 +13,7 @@ import (
 
 const interval = 10 * time.Second
 
-// fakeClock calls back on goroutines of their own, as the real one does.
+// fakeClock calls back on new goroutines, as the real clock does.
 type fakeClock struct{ *clocktesting.FakeClock }
 
 func newFakeClock(t time.Time) fakeClock { return fakeClock{clocktesting.NewFakeClock(t)} }
@@ -22,8 +22,8 @@ func (c fakeClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return c.FakeClock.AfterFunc(d, func() { go f() })
 }
 
-// beats runs one heartbeat by a clock that only the test moves. Renewals wait
-// for the test to answer them.
+// beats runs one heartbeat with a clock that only the test moves. Renewals wait
+// until the test answers them.
 type beats struct {
 	t         *testing.T
 	clock     fakeClock
@@ -169,7 +169,7 @@ func TestRefusedRenewalIsTriedAgainInItsInterval(t *testing.T) {
 	b.expect(1, 0, 0)
 }
 
-// waiting tells that two timers run: the next renewal's and a retry's.
+// waiting reports whether two timers run: the next renewal's and a retry's.
 func (b *beats) waiting() bool { return b.clock.Waiters() >= 2 }
 
 func TestPhasesAreDrawnFromTheSeed(t *testing.T) {
@@ -198,8 +198,8 @@ func TestLeaseIsRenewedFromWhatWasLastSeen(t *testing.T) {
 		due := renewals.due
 		renewals.mu.Unlock()
 		clock.SetTime(due)
-		// The stub notes a request before it carries it out: what it holds is to be
-		// looked at after the answer.
+		// The stub records a request before it executes it: look at its state only
+		// after the answer.
 		eventually(t, "it is renewed", func() bool { return f.Results().Heartbeats == int64(i+1) })
 		s.locked(func() {
 			l := s.leases["sg-0"]

@@ -25,26 +25,27 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Identities hands out client configurations. For is called once per node, maybe concurrently.
+// Identities hands out client configurations. For is called once per node, possibly concurrently.
 type Identities interface {
-	// For returns the named node's: a certificate for system:node:NAME in the group system:nodes, unless shared.
+	// For returns the named node's configuration: with a certificate for system:node:NAME in the group system:nodes,
+	// unless shared.
 	For(ctx context.Context, node string) (*rest.Config, error)
-	// ForProxies returns the one identity of all kube-proxies, as on real clusters. A node's own would not do: the
-	// Node authorizer gives nodes no right to endpointslices.
+	// ForProxies returns the single identity of all kube-proxies, as on real clusters. A node's own identity cannot be
+	// used, because the Node authorizer gives nodes no right to endpointslices.
 	ForProxies(ctx context.Context) (*rest.Config, error)
 }
 
-// Authority makes the nodes' serving certificates too.
+// Authority also makes the nodes' serving certificates.
 type Authority interface {
 	Identities
-	// Serve returns a certificate of a node to serve at addresses with, its own and others'.
+	// Serve returns a serving certificate of a node for its own and other addresses.
 	Serve(ctx context.Context, node string, addresses []netip.Addr) (*tls.Certificate, error)
 }
 
-// proxyUser is bound to system:node-proxier by RBAC's bootstrap policy, and to nothing else.
+// proxyUser is bound to system:node-proxier by RBAC's bootstrap policy, and has no other binding.
 const proxyUser = "system:kube-proxy"
 
-// once asks for the kube-proxies' identity once, or again after an error.
+// once requests the kube-proxies' identity once, and again after an error.
 type once struct {
 	make func(context.Context) (*rest.Config, error)
 
@@ -63,10 +64,10 @@ func (o *once) get(ctx context.Context) (*rest.Config, error) {
 	return o.made, err
 }
 
-// certLife is the longest life of a certificate. None is rotated.
+// certLife is the longest lifetime of a certificate. Certificates are not rotated.
 const certLife = 7 * 24 * time.Hour
 
-// clockSkew that a new certificate forgives.
+// clockSkew is the clock difference that a new certificate tolerates.
 const clockSkew = 5 * time.Minute
 
 type signer struct {
@@ -75,7 +76,7 @@ type signer struct {
 	key  crypto.Signer
 }
 
-// NewSigner signs certificates with a CA whose key is at hand. base names the server and how to verify it.
+// NewSigner signs certificates with a CA whose key is available. base names the server and how to verify it.
 func NewSigner(base *rest.Config, ca control.KeyPair) (Authority, error) {
 	certs, err := cert.CertsFromFile(ca.CertFile)
 	if err != nil {
@@ -186,7 +187,7 @@ func withCert(base *rest.Config, key *ecdsa.PrivateKey, certificate []byte) (*re
 
 type shared struct{ config *rest.Config }
 
-// NewShared lends one identity to all nodes, for fidelity "shared". It needs the rights of kubelets: nodes,
+// NewShared gives the same identity to all nodes, for fidelity "shared". It needs the rights of kubelets: nodes,
 // leases, pods, pods/status and serviceaccounts/token.
 func NewShared(config *rest.Config) Identities { return shared{config} }
 

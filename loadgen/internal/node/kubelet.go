@@ -94,8 +94,8 @@ func (k *kubelet) wake(parent context.Context, generation uint64) *life {
 	return life
 }
 
-// podCertificates is the first version whose kubelets watch PodCertificateRequests: the feature gate of that name is on from there
-// (pkg/features/kube_features.go).
+// podCertificates is the first version whose kubelets watch PodCertificateRequests: its feature gate is on by default
+// from there on (pkg/features/kube_features.go).
 const podCertificates = "1.37"
 
 // watch opens the watches of a kubelet and of its kube-proxy (cmd/kube-proxy/app/server.go, pkg/proxy/node.go).
@@ -137,7 +137,7 @@ func (k *kubelet) watch(life *life) {
 	}
 }
 
-// late calls f; on a slow node after its delay.
+// late calls f, after the node's delay if it is slow.
 func (k *kubelet) late(life *life, f func()) {
 	if d := time.Duration(k.delay.Load()); d > 0 {
 		life.after(d, f)
@@ -164,12 +164,12 @@ func (k *kubelet) endLocked() {
 	k.clear()
 }
 
-// reconnect opens a new connection after failed heartbeats, but for a shared one.
+// reconnect opens a new connection after failed heartbeats, unless the connection is shared.
 func (k *kubelet) reconnect() {
 	if k.plan.own() {
 		k.link.Drop(false)
 	}
 }
 
-// fields is a field selector as part of a query.
+// fields returns a field selector as query values.
 func fields(selector string) url.Values { return url.Values{"fieldSelector": {selector}} }

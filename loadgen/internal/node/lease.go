@@ -20,7 +20,7 @@ const (
 	leaseVersion = "coordination.k8s.io/v1"
 )
 
-// leaseKeeper writes one node's Lease, for one goroutine and a renewal that was given up.
+// leaseKeeper writes one node's Lease. One goroutine and an abandoned renewal may use it concurrently.
 type leaseKeeper struct {
 	node    string
 	owner   metav1.OwnerReference
@@ -33,7 +33,7 @@ type leaseKeeper struct {
 	last []byte // the Lease as last seen, encoded
 }
 
-// create makes the Lease, and keeps or deletes one that an earlier kubelet has left.
+// create makes the Lease, and keeps or deletes a Lease left by an earlier kubelet.
 func (k *leaseKeeper) create(ctx context.Context) error {
 	if k.keep {
 		answer, err := k.link.do(ctx, call{verb: "get", resource: "leases", path: leases + "/" + k.node, urgent: true})
@@ -62,8 +62,8 @@ func (k *leaseKeeper) post(ctx context.Context) error {
 	return k.remember(answer, err)
 }
 
-// renew updates the Lease as last seen, and reads it only when another client changed or removed it. done is
-// called by the connection that brings the answer.
+// renew updates the last seen Lease, and reads it only if another client changed or removed it. The connection that
+// receives the answer calls done.
 func (k *leaseKeeper) renew(ctx context.Context, done func(error)) {
 	c, err := k.put()
 	if err != nil {
@@ -121,8 +121,8 @@ func (k *leaseKeeper) remember(answer []byte, err error) error {
 	return nil
 }
 
-// renewedLease is an encoded Lease with another renewTime and leaseDurationSeconds; all else is left as it is.
-// Field numbers are those of k8s.io/api/coordination/v1/generated.proto.
+// renewedLease returns an encoded Lease with another renewTime and leaseDurationSeconds and all else unchanged. The
+// field numbers come from k8s.io/api/coordination/v1/generated.proto.
 func renewedLease(lease []byte, seconds int32, now time.Time) ([]byte, error) {
 	const metadata, spec = 1, 2
 	const duration, renewTime = 2, 4 // in spec

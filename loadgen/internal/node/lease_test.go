@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// sampleLease is a Lease as an API server returns it.
+// sampleLease returns a Lease as an API server returns it.
 func sampleLease(t testing.TB) []byte {
 	now, seconds, holder, transitions := metav1.NewMicroTime(time.Unix(1700000000, 123456789)), int32(40), "sg-0", int32(3)
 	l := &coordinationv1.Lease{
@@ -30,7 +30,7 @@ func sampleLease(t testing.TB) []byte {
 	return raw
 }
 
-// A renewed Lease must be the one that was there, but for two fields.
+// A renewed Lease must equal the old one, except for two fields.
 func TestRenewedLeaseKeepsAllElse(t *testing.T) {
 	old := sampleLease(t)
 	now := time.Unix(1800000000, 987654321)
@@ -51,7 +51,7 @@ func TestRenewedLeaseKeepsAllElse(t *testing.T) {
 	}
 }
 
-// The envelope must be what apimachinery's encoder writes.
+// The envelope must equal the output of apimachinery's encoder.
 func TestEnvelopeIsApimachinerys(t *testing.T) {
 	raw := sampleLease(t)
 	u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: leaseVersion, Kind: "Lease"}, Raw: raw}

@@ -120,7 +120,7 @@ func (l *ledger) lived(life, event string) {
 	l.podLives[life][event]++
 }
 
-// renewed counts an acknowledged renewal. The latency goes first, so that a reader of the count finds it.
+// renewed counts an acknowledged renewal. It records the latency first, so that a reader of the count finds it.
 func (l *ledger) renewed(since time.Duration) {
 	l.took(since)
 	l.heartbeats.Add(1)

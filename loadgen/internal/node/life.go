@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// workers counts the goroutines of a fleet. Unlike a sync.WaitGroup it may be joined while being waited for.
+// workers counts the goroutines of a fleet. Unlike with a sync.WaitGroup, goroutines may join while another waits.
 type workers struct {
 	mu     sync.Mutex
 	n      int
@@ -32,7 +32,7 @@ func (c *workers) run(f func()) bool {
 	return true
 }
 
-// join counts the calling goroutine in until it calls done, unless workers is closed.
+// join counts the calling goroutine until it calls done. It returns false if workers is closed.
 func (c *workers) join() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *workers) done() {
 	}
 }
 
-// close refuses further goroutines. The channel closes when the last has left.
+// close refuses further goroutines. The channel closes when the last one has left.
 func (c *workers) close() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,13 +69,13 @@ func (c *workers) close() <-chan struct{} {
 type life struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
-	clock   clock.WithDelayedExecution // its AfterFunc calls on a goroutine of its own, as time.AfterFunc
+	clock   clock.WithDelayedExecution // its AfterFunc calls on a new goroutine, as time.AfterFunc
 	workers *workers
 	ledger  *ledger
 	began   time.Time
-	// writes of pods' status follow each other, as in a kubelet: a stalled server holds one request of a node.
+	// writes serialises the writes of pods' status, as in a kubelet: a stalled server holds one request of a node.
 	writes serial
-	// events are posted likewise, beside the statuses.
+	// events are posted likewise, independently of the statuses.
 	events serial
 
 	mu  sync.Mutex
@@ -99,7 +99,7 @@ func (l *life) spawn(f func()) {
 	})
 }
 
-// after runs f on a goroutine when d has passed. The timer is nil where that is now.
+// after runs f on a goroutine after d. The timer is nil if d has passed already.
 func (l *life) after(d time.Duration, f func()) clock.Timer {
 	if d <= 0 {
 		l.spawn(f)
@@ -131,19 +131,19 @@ func (l *life) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// float is drawn from [0, 1), the same sequence for the same seed.
+// float returns a number drawn from [0, 1), in the same sequence for the same seed.
 func (l *life) float() float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rng.Float64()
 }
 
-// backoff is the wait after failures in a row.
+// backoff returns the wait after a number of failures in a row.
 func (l *life) backoff(first, most time.Duration, failures int) time.Duration {
 	return apiclient.Backoff{First: first, Most: most}.Wait(failures, l.float())
 }
 
-// serial runs jobs one after the other, on a goroutine that lives only while there are any.
+// serial runs jobs one after the other, on a goroutine that lives only while there are jobs.
 type serial struct {
 	life *life
 

@@ -28,14 +28,14 @@ const (
 	lifeRejected        = "rejected"
 )
 
-// never is a time that stands for no end.
+// never is a duration that stands for no end.
 const never = 24 * time.Hour
 
 // killed is the exit code of a container that got SIGKILL.
 const killed = 128 + 9
 
-// lifecycle moves a pod with a life through its stages: it decides by timers and draws, and reports each change as a
-// kubelet's status manager does. All is guarded by the kubelet's mu, which methods are called with unless they say
+// lifecycle moves a pod with a life through its stages: it decides by timers and random draws, and reports each change
+// as a kubelet's status manager does. The kubelet's mu guards it; methods are called with mu held unless they say
 // otherwise.
 type lifecycle struct {
 	k     *kubelet
@@ -43,10 +43,10 @@ type lifecycle struct {
 	p     *pod
 	of    *scenario.PodLife
 	model podModel
-	// timers by what they are for: one that is set again replaces the one before.
+	// timers by purpose: setting a timer again replaces the earlier one.
 	timers map[timerKey]clock.Timer
 	events eventLog
-	// unposted are Events of this moment, encoded.
+	// unposted holds the encoded Events of this moment.
 	unposted [][]byte
 
 	looks          int    // at images that are not there
@@ -116,7 +116,7 @@ func (l *lifecycle) begin(spec *corev1.Pod, pulled []bool) {
 	l.initialize(0)
 }
 
-// initialize runs the init containers from the i-th on, one after another, and then the others.
+// initialize runs the init containers from the i-th on, one after another, and then the regular containers.
 func (l *lifecycle) initialize(i int) {
 	if i == len(l.model.pod.Spec.InitContainers) {
 		l.pull()
@@ -128,7 +128,7 @@ func (l *lifecycle) initialize(i int) {
 	}
 }
 
-// concerns reports whether the life happens to a container.
+// concerns reports whether the life applies to a container.
 func (l *lifecycle) concerns(c *containerState) bool {
 	if l.of.Container != "" {
 		return c.spec.Name == l.of.Container
@@ -201,7 +201,7 @@ func (l *lifecycle) healed(c *containerState) bool {
 	return l.of.Failures > 0 && c.failures >= l.of.Failures
 }
 
-// outcome is how a container's run ends.
+// outcome returns the result of a container's run.
 func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code int32, reason string) {
 	if run.Failures > 0 && c.failures >= run.Failures {
 		return 0, ""
@@ -209,7 +209,7 @@ func (l *lifecycle) outcome(c *containerState, run scenario.ContainerRun) (code 
 	return int32(run.Code()), run.Reason
 }
 
-// drawn returns a time of a container's present run, of the pod with i -1; 0 for the zero spread.
+// drawn returns a duration for a container's present run, or for the pod if i is -1. It returns 0 for the zero spread.
 func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 	if s == (scenario.Spread{}) {
 		return 0
@@ -223,8 +223,8 @@ func (l *lifecycle) drawn(s scenario.Spread, i int, what string) time.Duration {
 
 func (l *lifecycle) now() time.Time { return l.life.clock.Now() }
 
-// after calls f with mu held when d has passed, unless by then the timer is stopped or set again, or the pod has ended
-// or is being deleted.
+// after calls f with mu held after d, unless by then the timer is stopped or set again, or the pod has ended or is
+// being deleted.
 func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.stop(key)
 	var timer clock.Timer
@@ -242,7 +242,7 @@ func (l *lifecycle) after(key timerKey, d time.Duration, f func()) {
 	l.timers[key] = timer
 }
 
-// afterOrNow is after, but for times that have passed.
+// afterOrNow calls after, or f immediately if the time has passed.
 func (l *lifecycle) afterOrNow(key timerKey, d time.Duration, f func()) {
 	if d <= 0 {
 		f()
@@ -258,7 +258,7 @@ func (l *lifecycle) stop(key timerKey) {
 	delete(l.timers, key)
 }
 
-// cancel ends all that is to come.
+// cancel stops all timers.
 func (l *lifecycle) cancel() {
 	for key := range l.timers {
 		l.stop(key)

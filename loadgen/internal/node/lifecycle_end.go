@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// end is the end of a container's run.
+// end ends a container's run.
 func (l *lifecycle) end(i int, code int32, reason string) {
 	c := &l.model.containers[i]
 	l.exit(c, code, reason)
@@ -36,7 +36,7 @@ func (l *lifecycle) end(i int, code int32, reason string) {
 	}
 }
 
-// stopStages stops what was to come in a container's run.
+// stopStages stops the remaining stages of a container's run.
 func (l *lifecycle) stopStages(i int) {
 	for _, s := range []stage{becomesReady, failsReadiness, failsLiveness, ends} {
 		l.stop(timerKey{i, s})
@@ -55,7 +55,7 @@ func endOf(c *containerState, code int32) string {
 	return lifeFailed
 }
 
-// exit makes a running container one that has ended.
+// exit marks a running container as ended.
 func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 	if reason == "" {
 		if reason = "Completed"; code != 0 {
@@ -69,8 +69,8 @@ func (l *lifecycle) exit(c *containerState, code int32, reason string) {
 	c.ready, c.started = c.kind == initial && code == 0, false
 }
 
-// finish ends the pod, whose containers have ended but for sidecars: its phase becomes Succeeded or Failed once its sandbox
-// is stopped.
+// finish ends the pod after all containers except sidecars have ended: its phase becomes Succeeded or Failed once its
+// sandbox is stopped.
 func (l *lifecycle) finish() {
 	l.cancel()
 	l.become(ended)
@@ -173,8 +173,8 @@ func (l *lifecycle) writeFinal(final *corev1.PodStatus, failures int) {
 	}
 }
 
-// sawDeletion takes in the deletion of a pod that has ended. The server itself removes one whose end it knows; of one
-// that was deleted before, with a grace period, it awaits the kubelet's word.
+// sawDeletion processes the deletion of a pod that has ended. The server itself removes a pod whose end it knows. If
+// the pod was deleted before that, with a grace period, the server waits for the kubelet.
 func (l *lifecycle) sawDeletion(object []byte) {
 	spec := l.k.decodePod(object)
 	if spec == nil || l.deleted || spec.DeletionGracePeriodSeconds != nil && *spec.DeletionGracePeriodSeconds == 0 {
@@ -191,7 +191,7 @@ func (l *lifecycle) remove() {
 	l.k.write(l.life, func() { l.k.remove(l.life, l.p, 0) })
 }
 
-// terminate ends the containers of a pod that is being deleted, in their time and within the grace period.
+// terminate ends the containers of a pod that is being deleted, at their own pace and within the grace period.
 func (l *lifecycle) terminate(spec *corev1.Pod) {
 	k := l.k
 	l.cancel()
@@ -234,7 +234,7 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 	}
 }
 
-// reportStopping reports that a deletion was seen, of a pod of which a container did not start: why, it says no longer.
+// reportStopping reports a deletion, for a pod with a container that did not start. The report no longer says why.
 func (l *lifecycle) reportStopping() {
 	status := l.render()
 	l.k.write(l.life, func() {
@@ -252,7 +252,7 @@ func (m *podModel) showsReason() bool {
 // minGrace is the least time that a kubelet gives a container to end (pkg/kubelet/kuberuntime).
 const minGrace = 2 * time.Second
 
-// graceOf is the time that a pod has to end.
+// graceOf returns the time that a pod has to end.
 func graceOf(pod *corev1.Pod) time.Duration {
 	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	switch {

@@ -97,8 +97,8 @@ func TestPodIsDeletedInAnyStage(t *testing.T) {
 	}
 }
 
-// A pod is deleted, with a grace period, after its containers have ended and before the API server knows: the server
-// awaits the kubelet's word.
+// A pod is deleted, with a grace period, after its containers have ended and before the API server knows it: the server
+// waits for the kubelet.
 func TestPodDeletedWhileItsEndIsReported(t *testing.T) {
 	l := startLiving(t, Lean)
 	l.bind("sg-0", "job", ownedBy("Job"))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// announce posts an Event of a container, or counts it up where it is the same again.
+// announce posts an Event of a container, or increments the count of a repeated one.
 func (l *lifecycle) announce(c *containerState, kind, reason, message string) {
 	l.announcePod(c.field+"{"+c.spec.Name+"}", kind, reason, message)
 }
@@ -35,14 +35,14 @@ func (l *lifecycle) announcePod(fieldPath, kind, reason, message string) {
 	}
 	ref := referenceTo(l.model.pod)
 	ref.FieldPath = fieldPath
-	// One instant must not name two.
+	// Two Events must not share an instant.
 	called, body, err := k.newEvent("kubelet", ref, now.Add(time.Duration(l.events.posted)), kind, reason, message)
 	if err != nil {
 		k.plan.Log("node %s: %v", k.name, err)
 		return
 	}
 	*name = called
-	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // those of one moment are posted together
+	if l.unposted = append(l.unposted, body); len(l.unposted) > 1 { // events of one moment are posted together
 		return
 	}
 	k.late(l.life, func() {
@@ -62,8 +62,8 @@ const (
 	eventRefill = 5 * time.Minute
 )
 
-// eventLog decides what becomes of a pod's Events, as client-go's event correlator does: the same one again counts up
-// the first, and past a burst all but one each five minutes are dropped.
+// eventLog aggregates a pod's Events as client-go's event correlator does: a repeated Event increments the count of the
+// first, and past a burst only one per five minutes is posted.
 type eventLog struct {
 	seen    map[string]*loggedEvent
 	posted  int
@@ -76,7 +76,7 @@ type loggedEvent struct {
 	count int
 }
 
-// observe returns how often an Event was observed, 0 where it is dropped, and where its name is kept.
+// observe returns how often an Event was observed, or 0 if it is dropped, and a pointer to its stored name.
 func (e *eventLog) observe(key string, now time.Time) (name *string, count int) {
 	if e.seen == nil {
 		e.seen = map[string]*loggedEvent{}

@@ -7,8 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pull starts the regular containers whose images are there, and attempts to pull the others. A kubelet looks at the pod
-// again once it has seen its sandbox, and then about every 10 s. Each look reports how the attempts before it failed.
+// pull starts the regular containers whose images are present, and attempts to pull the missing images. A kubelet looks
+// at the pod again once it has seen its sandbox, and then about every 10 s. Each look reports how the attempts before
+// it failed.
 func (l *lifecycle) pull() {
 	fails := l.drawn(l.of.ImagePullErrorFor, -1, "image pull")
 	absent := fails >= never || l.now().Before(l.model.pod.Status.StartTime.Add(fails))
@@ -45,7 +46,7 @@ func (l *lifecycle) pull() {
 	l.after(timerKey{-1, pulls}, next, l.pull)
 }
 
-// tryImage is a kubelet's attempt at an image that it does not get.
+// tryImage simulates a kubelet's failed attempt to pull an image.
 func (l *lifecycle) tryImage(c *containerState) {
 	now := l.now()
 	reason, message := "ErrImagePull", absentImage(c)

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// probe reports containers that have started, and then each of their probes that succeeds at once.
+// probe reports containers that have started, and then each of their probes that succeeds immediately.
 func (l *lifecycle) probe(which []int) {
 	any := func(f func(*containerState) bool) bool {
 		return slices.ContainsFunc(which, func(i int) bool {
@@ -40,13 +40,13 @@ func (l *lifecycle) probe(which []int) {
 	}
 }
 
-// awaitsReady reports whether a container is Ready some time after its start only. A readiness probe is attempted at the
-// start, when the container does not answer yet; after a startup probe it succeeds at once.
+// awaitsReady reports whether a container becomes Ready only some time after its start. A readiness probe is attempted
+// at the start, when the container does not answer yet; after a startup probe it succeeds immediately.
 func (l *lifecycle) awaitsReady(c *containerState) bool {
 	return l.concerns(c) && l.of.ReadyAfter != scenario.Spread{} || c.spec.ReadinessProbe != nil && c.spec.StartupProbe == nil
 }
 
-// awaitReady makes a container Ready that has run for some time, and has its readiness probe fail until then.
+// awaitReady makes a container Ready after some time of running, and lets its readiness probe fail until then.
 func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	c := &l.model.containers[i]
 	after := time.Duration(0)
@@ -56,7 +56,7 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	if p := c.spec.ReadinessProbe; p != nil {
 		after = probeSucceeds(p, after)
 		if ran == 0 && p.InitialDelaySeconds <= 0 && l.k.plan.postsEvents() {
-			// Both as it starts: a kubelet tries again as soon as it has taken in that a container is not Ready.
+			// Twice at the start: a kubelet tries again as soon as it has noticed that a container is not Ready.
 			l.unhealthy(i, failsReadiness)
 			l.unhealthy(i, failsReadiness)
 		}
@@ -66,8 +66,8 @@ func (l *lifecycle) awaitReady(i int, ran time.Duration) {
 	l.after(timerKey{i, becomesReady}, left, func() { l.becomeReady(i) })
 }
 
-// probeSucceeds is how long after a container's start its readiness probe has succeeded that would from after on. It is
-// attempted each period (pkg/kubelet/prober).
+// probeSucceeds returns how long after a container's start its readiness probe succeeds, if the container is able to
+// answer after the given time. The probe is attempted once per period (pkg/kubelet/prober).
 func probeSucceeds(p *corev1.Probe, after time.Duration) time.Duration {
 	period := periodOf(p)
 	after = max(after, time.Duration(p.InitialDelaySeconds)*time.Second)
@@ -90,8 +90,8 @@ func (l *lifecycle) armReadiness(i int) {
 	}
 }
 
-// failProbe calls then after some time, when a probe has failed as often as it takes: the failures before come a period
-// apart. Without a probe of the pod's own one failure is enough.
+// failProbe calls then after some time, once a probe has failed up to its threshold: earlier failures are one period
+// apart. If the pod has no such probe, one failure is enough.
 func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.Duration, then func()) {
 	before, period := 0, time.Duration(0)
 	if probe != nil && l.k.plan.postsEvents() {
@@ -110,7 +110,7 @@ func (l *lifecycle) failProbe(i int, key stage, probe *corev1.Probe, after time.
 	l.after(timerKey{i, key}, first, func() { failure(before) })
 }
 
-// keepFailing has the readiness probe of a container that is not Ready fail each period, until it is.
+// keepFailing lets the readiness probe of a container that is not Ready fail once per period, until it is Ready.
 func (l *lifecycle) keepFailing(i int, until time.Time) {
 	probe := l.model.containers[i].spec.ReadinessProbe
 	if probe == nil || !l.k.plan.postsEvents() {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// settle makes the pod's state that of its containers, from when it is acknowledged that they run.
+// settle derives the pod's state from its containers, once their start is acknowledged.
 func (l *lifecycle) settle() {
 	if !l.p.counted {
 		return
@@ -34,15 +34,15 @@ func (l *lifecycle) become(s podState) {
 	l.p.state = s
 }
 
-// render is the present status.
+// render returns the present status.
 func (l *lifecycle) render() *corev1.PodStatus {
 	s := l.model.status(l.p.ip, l.k.hostIP, l.now())
 	l.ready = isReady(l.model.pod)
 	return s
 }
 
-// report queues the present status. With every request of a kubelet each is written, else only the newest: what has no
-// time between is no news.
+// report queues the present status. With every request of a kubelet each status is written, otherwise only the newest:
+// a status that is replaced immediately is not news.
 func (l *lifecycle) report() {
 	l.version++
 	version, status := l.version, l.render()
@@ -63,7 +63,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case gone(err): // the watch tells, or has told
+	case gone(err): // the watch reports it, or has reported it
 	case err != nil && version == l.version:
 		k.retry(l.life, failures, func() { l.write(version, status, failures+1) })
 	case err == nil:
@@ -79,7 +79,7 @@ func (l *lifecycle) write(version uint64, status *corev1.PodStatus, failures int
 	}
 }
 
-// saw takes in the pod as the watch brings it.
+// saw processes the pod as delivered by the watch.
 func (l *lifecycle) saw(object []byte, v view) {
 	if l.p.state >= stopping {
 		return
@@ -100,15 +100,15 @@ func (l *lifecycle) saw(object []byte, v view) {
 	l.check()
 }
 
-// check reports anew what another client has changed: the node lifecycle controller makes the pods of a node not Ready
-// that it takes for dead.
+// check reports again after another client has changed the status: the node lifecycle controller marks pods not Ready
+// if it takes their node for dead.
 func (l *lifecycle) check() {
 	if l.begun && l.acked == l.version && l.seenVersion > l.p.version && l.seenReady != l.ready && l.p.state < stopping {
 		l.report()
 	}
 }
 
-// adopt takes over a pod that ran before the kubelet started. Its back-offs are forgotten, as a kubelet forgets them.
+// adopt takes over a pod that ran before the kubelet started. Its back-offs are forgotten, as in a restarted kubelet.
 func (l *lifecycle) adopt() {
 	pod := l.model.pod
 	l.begun, l.ran, l.p.counted = true, true, true

@@ -23,7 +23,7 @@ func TestLifeGoesOnAfterANodesRecovery(t *testing.T) {
 	l.awaitPod("web", "Running, ready, running x2 after Error(1)")
 }
 
-// A pod that is taken over Ready, and then made not Ready by the node lifecycle controller, is set right.
+// A pod that is taken over Ready, and then made not Ready by the node lifecycle controller, is corrected.
 func TestAdoptedPodIsRepaired(t *testing.T) {
 	l := startLiving(t, Lean, crashing(time.Hour))
 	l.bind("sg-0", "web", nil)

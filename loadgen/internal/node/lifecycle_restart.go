@@ -8,15 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// restart starts a container again that has ended, at once or after its back-off.
+// restart starts an ended container again, immediately or after its back-off.
 func (l *lifecycle) restart(i int) {
 	l.report()
 	l.tryRestart(i)
 }
 
-// tryRestart is a kubelet's attempt to start a container that has ended (doBackOff in pkg/kubelet/kuberuntime). An
-// attempt within the back-off fails, which a status says from the next look at the pod on: that comes as the back-off
-// is over, or after resyncInterval, and a jitter.
+// tryRestart simulates a kubelet's attempt to start an ended container (doBackOff in pkg/kubelet/kuberuntime). An
+// attempt within the back-off fails, and the status says so from the next look at the pod on. That look comes when the
+// back-off is over, or after resyncInterval, plus a jitter.
 func (l *lifecycle) tryRestart(i int) {
 	c := &l.model.containers[i]
 	ended := c.state.Terminated.FinishedAt.Time
@@ -55,7 +55,7 @@ func (l *lifecycle) jitter(c *containerState, what string) float64 {
 	return draw(l.k.plan.Seed, what, l.p.namespace, l.p.name, c.spec.Name, strconv.Itoa(int(c.restarts)), strconv.Itoa(c.attempts))
 }
 
-// startAgain starts a container whose back-off is reckoned from an end at ended.
+// startAgain starts a container whose back-off counts from ended.
 func (l *lifecycle) startAgain(i int, ended time.Time) {
 	c := &l.model.containers[i]
 	c.backOff.next(ended, l.now(), l.k.plan.restartMost)
@@ -64,8 +64,9 @@ func (l *lifecycle) startAgain(i int, ended time.Time) {
 	l.launch(i)
 }
 
-// failLiveness has a kubelet kill a container: it has its grace period, and starts again with no status between. One that
-// does not stop by itself sooner, after the life's stopAfter, is stuck.
+// failLiveness lets a kubelet kill a container: the container gets its grace period, and starts again with no status in
+// between. Unless the life's stopAfter is shorter than the grace period, the container is stuck, and is killed at the
+// end of the period.
 func (l *lifecycle) failLiveness(i int) {
 	c := &l.model.containers[i]
 	l.count(lifeLivenessFailed)
@@ -103,7 +104,7 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 		l.finish()
 		return
 	}
-	// The kubelet starts it in the look in which it killed it, and reckons the back-off from the end before.
+	// The kubelet starts it in the same look that killed it, and counts the back-off from the previous end.
 	if before == nil {
 		c.restarts++
 		l.count(lifeRestarted)
@@ -120,7 +121,7 @@ func (l *lifecycle) killed(i int, code int32, again bool) {
 	l.startAgain(i, ended)
 }
 
-// others reports whether a regular container beside c runs or will run.
+// others reports whether a regular container other than c runs or will run.
 func (m *podModel) others(c *containerState) bool {
 	for i := range m.containers {
 		o := &m.containers[i]
@@ -131,8 +132,8 @@ func (m *podModel) others(c *containerState) bool {
 	return false
 }
 
-// killGrace is the time that a container has to end when it fails its liveness probe (setTerminationGracePeriod in
-// pkg/kubelet/kuberuntime).
+// killGrace returns the time that a container has to end after it fails its liveness probe (setTerminationGracePeriod
+// in pkg/kubelet/kuberuntime).
 func killGrace(pod *corev1.Pod, c *corev1.Container) time.Duration {
 	seconds := pod.Spec.TerminationGracePeriodSeconds
 	if p := c.LivenessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s, and each time reports the attempt
-// before.
+// A kubelet looks at the pod a second after an attempt, and then every 10 to 15 s. Each look reports the attempt before
+// it.
 func TestImageThatCannotBePulled(t *testing.T) {
 	const look = 15 * time.Second
 	life := scenario.PodLife{Name: "unpullable", ImagePullErrorFor: fixed(40 * time.Second)}
@@ -48,7 +48,7 @@ func TestImageThatIsNeverPulled(t *testing.T) {
 	l.awaitPod("web", "Pending, ErrImageNeverPull")
 	l.await("it is told again", func() bool { return len(l.countedUp("web")) >= 2 })
 	l.locked(func() {
-		told := slices.Sorted(slices.Values(l.told("web"))) // those of one moment are posted together
+		told := slices.Sorted(slices.Values(l.told("web"))) // events of one moment are posted together
 		if !slices.Equal(told, []string{"ErrImageNeverPull", "Failed"}) {
 			t.Errorf("Events %v", told)
 		}
@@ -56,7 +56,7 @@ func TestImageThatIsNeverPulled(t *testing.T) {
 	l.awaitPod("web", "Pending, ErrImageNeverPull")
 }
 
-// A container whose image is there starts beside one whose image is not.
+// A container with a present image starts while another container's image cannot be pulled.
 func TestOneImageOfTwoCannotBePulled(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{Name: "absent", Container: "d", ImagePullErrorFor: fixed(10 * time.Second)})
 	l.bind("sg-0", "web", func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "d"}) })
@@ -125,7 +125,7 @@ func TestProbesFail(t *testing.T) {
 	l.clock.Step(2 * time.Second)
 	l.awaitPod("web", "Running, ready, running")
 
-	// The node lifecycle controller makes a pod not Ready: that is set right.
+	// The node lifecycle controller makes a pod not Ready: the kubelet corrects it.
 	l.changePod("web", func(p *corev1.Pod) { condition(p, corev1.PodReady).Status = corev1.ConditionFalse })
 	l.awaitPod("web", "Running, ready, running")
 
@@ -141,7 +141,7 @@ func TestProbesFail(t *testing.T) {
 	}
 }
 
-// Probes of the pod's own fail as often as it takes, a period apart, and the last failure is what a life says.
+// The pod's own probes fail up to their threshold, one period apart; the life names the last failure.
 func TestProbesFailUpToTheirThreshold(t *testing.T) {
 	const period = 2 * time.Second
 	probe := &corev1.Probe{PeriodSeconds: 2, FailureThreshold: 3}
@@ -184,8 +184,8 @@ func TestProbesFailUpToTheirThreshold(t *testing.T) {
 	}
 }
 
-// A readiness probe is attempted as the container starts, twice, when it does not answer yet, and each period until it
-// succeeds.
+// A readiness probe is attempted twice as the container starts and does not answer yet, and then once per period until
+// it succeeds.
 func TestReadinessProbeFailsUntilReady(t *testing.T) {
 	l := startLiving(t, Lean, scenario.PodLife{Name: "late", ReadyAfter: fixed(5 * time.Second)})
 	l.bind("sg-0", "web", func(p *corev1.Pod) {

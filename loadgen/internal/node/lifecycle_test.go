@@ -34,8 +34,8 @@ func TestPodsOfJobsComplete(t *testing.T) {
 	})
 }
 
-// A container stays ended while it backs off, until its kubelet looks at the pod again: when the back-off is over, or
-// after a minute, and up to half as long again.
+// A container stays ended during its back-off, until its kubelet looks at the pod again: when the back-off is over or
+// after a minute, plus up to half of that time.
 func TestCrashLoopBacksOff(t *testing.T) {
 	l := startLiving(t, Lean, crashing(5*time.Second))
 	l.bind("sg-0", "web", nil)
@@ -159,7 +159,7 @@ func TestOneContainerOfTwoFails(t *testing.T) {
 	l.awaitPod("always", "Running, ready, running, running x1 after Error(1)")
 }
 
-// A life to which nothing happens costs the requests of a pod without one.
+// A life without stages costs the same requests as a pod without a life.
 func TestLifeWithoutStagesChangesNoRequest(t *testing.T) {
 	probe := &corev1.Probe{}
 	always := corev1.ContainerRestartPolicyAlways

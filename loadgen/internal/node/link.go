@@ -20,9 +20,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// link is a node's connection to the API server, and counts its requests.
+// link is a node's connection to the API server. It counts the node's requests.
 type link struct {
-	// identity is asked for once, at the first dial.
+	// identity is called once, at the first dial.
 	identity func(context.Context) (*rest.Config, error)
 	roots    *apiclient.Roots
 	ledger   *ledger
@@ -35,7 +35,7 @@ type link struct {
 	access atomic.Pointer[apiclient.Endpoint] // set before the first connection
 }
 
-// get returns a connection with room for a call; an urgent one has room where others have none.
+// get returns a connection with room for a call. Urgent calls find room where others do not.
 func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	if urgent {
 		return l.GetFree(ctx, l.dial, 1)
@@ -43,8 +43,8 @@ func (l *link) get(ctx context.Context, urgent bool) (*h2conn.Conn, error) {
 	return l.GetFree(ctx, l.dial, urgentStreams+1)
 }
 
-// watch opens a watch where it leaves room for calls: a node whose pods have many ConfigMaps and Secrets watches more than
-// one connection takes, and a kubelet's client opens another one then.
+// watch opens a watch on a connection that keeps room for calls. A node whose pods have many ConfigMaps and Secrets has
+// more watches than one connection takes; like a kubelet's client, link then opens another connection.
 func (l *link) watch(ctx context.Context, path string, h h2conn.Handler) (*h2conn.Stream, error) {
 	const least = 2*urgentStreams + 1
 	for last := false; ; last = true {
@@ -95,10 +95,11 @@ type call struct {
 	path           string
 	body           []byte // a strategic merge patch, or protobuf
 	urgent         bool
-	blind          bool // start need not keep what the answer holds
+	blind          bool // the answer's content is not needed
 }
 
-// do sends a call and waits for its answer, an *apierrors.StatusError if it is no success. All are counted.
+// do sends a call and waits for its answer. It returns an *apierrors.StatusError if the call failed. All calls are
+// counted.
 func (l *link) do(ctx context.Context, c call) ([]byte, error) {
 	answer, err := l.roundTrip(ctx, c)
 	if err != nil {
@@ -119,7 +120,7 @@ func (l *link) roundTrip(ctx context.Context, c call) (*h2conn.Response, error) 
 	return conn.RoundTrip(ctx, r)
 }
 
-// request is valid once there was a connection.
+// request builds the request of a call. It needs an earlier connection.
 func (l *link) request(c call) (*h2conn.Request, error) {
 	method, contentType := http.MethodGet, protobuf.ContentType
 	switch c.verb {
@@ -143,7 +144,7 @@ func (l *link) request(c call) (*h2conn.Request, error) {
 	return r, nil
 }
 
-// outcome names a failure that brought no answer.
+// outcome names a failure without an answer.
 func outcome(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -154,7 +155,7 @@ func outcome(err error) string {
 	return "connection"
 }
 
-// statusError is the API server's Status, in whatever form it came.
+// statusError returns the API server's Status, decoded from any format.
 func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 	var s metav1.Status
 	if decode(body, &s) != nil && json.Unmarshal(body, &s) != nil || s.Code == 0 {
@@ -183,7 +184,7 @@ func statusError(h h2conn.Header, body []byte) *apierrors.StatusError {
 // maxAnswer bounds how much of an exchange's answer is read, in bytes.
 const maxAnswer = 1 << 20
 
-// exchange is one request whose answer no goroutine waits for: a sleeping one costs a stack and a wake.
+// exchange is one request without a waiting goroutine, which would cost a stack and a wake-up.
 type exchange struct {
 	link   *link
 	call   call
@@ -196,9 +197,9 @@ type exchange struct {
 	body   []byte
 }
 
-// start sends a call and returns; it waits only for a connection and a free stream. done gets what do would
-// return, once, and must not block: it is called on the read loop, on the caller's goroutine where nothing was
-// sent, or on one of its own when ctx has ended.
+// start sends a call and returns; it waits only for a connection and a free stream. done gets the result that do would
+// return, once, and must not block: it is called on the read loop, on the caller's goroutine if nothing was sent, or on
+// a new goroutine after ctx has ended.
 func (l *link) start(ctx context.Context, c call, done func(answer []byte, err error)) {
 	e := &exchange{link: l, call: c, done: done, ctx: ctx}
 	conn, err := l.get(ctx, c.urgent)
@@ -230,10 +231,10 @@ func (e *exchange) cancel() {
 	e.finish(e.ctx.Err())
 }
 
-// Header, Data and End are called by the connection.
+// Header stores the answer's header. The connection calls Header, Data and End.
 func (e *exchange) Header(h h2conn.Header) { e.header = h }
 
-// Data brings a piece of the body.
+// Data receives a piece of the body.
 func (e *exchange) Data(p []byte) {
 	if e.call.blind && e.header.Status/100 == 2 {
 		return
@@ -243,7 +244,7 @@ func (e *exchange) Data(p []byte) {
 	}
 }
 
-// End is the end of the answer.
+// End processes the end of the answer.
 func (e *exchange) End(err error) {
 	e.unhook()
 	if err == nil && len(e.body) > maxAnswer {
@@ -258,7 +259,7 @@ func (e *exchange) finish(err error) {
 	}
 }
 
-// settle counts a call and makes of its answer what the caller gets.
+// settle counts a call and converts its answer to the caller's result.
 func (l *link) settle(ctx context.Context, c call, h h2conn.Header, body []byte, err error) ([]byte, error) {
 	if err != nil {
 		if ctx.Err() == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// living is a node whose pods have lives, by a clock that only the test moves.
+// living is a node whose pods have lives, with a clock that only the test moves.
 type living struct {
 	*stub
 	fleet *Fleet
@@ -37,12 +37,12 @@ func startLiving(t *testing.T, fidelity string, lives ...scenario.PodLife) *livi
 
 func fixed(d time.Duration) scenario.Spread { return scenario.Spread{Median: d, P99: d} }
 
-// crashing is a life whose containers fail after some time.
+// crashing returns a life whose containers fail after some time.
 func crashing(after time.Duration) scenario.PodLife {
 	return scenario.PodLife{Name: "crashing", ContainerRun: scenario.ContainerRun{RunFor: fixed(after), ExitCode: 1}}
 }
 
-// tell is a pod's status in a line: its phase, whether it is Ready, and each container.
+// tell returns a pod's status in a line: its phase, whether it is Ready, and each container.
 func tell(s corev1.PodStatus) string {
 	parts := []string{string(s.Phase)}
 	if s.Reason != "" {
@@ -70,7 +70,7 @@ func tell(s corev1.PodStatus) string {
 	return strings.Join(parts, ", ")
 }
 
-// awaitPod waits for a pod's status in a line.
+// awaitPod waits for a pod's status, in the form of tell.
 func (l *living) awaitPod(name, want string) {
 	l.t.Helper()
 	got := ""
@@ -87,7 +87,7 @@ func (l *living) awaitPod(name, want string) {
 	})
 }
 
-// statuses are those that were written of a pod, each in a line.
+// statuses returns the statuses written for a pod, one line each.
 func (s *stub) statuses(name string) (all []string) {
 	s.locked(func() {
 		for _, r := range s.seen("PATCH", "/pods/"+name+"/status") {
@@ -99,7 +99,7 @@ func (s *stub) statuses(name string) (all []string) {
 	return all
 }
 
-// settled reports whether all that happened to a pod so far is reported.
+// settled reports whether all changes of a pod so far are reported.
 func (l *living) settled(name string) bool {
 	k := l.fleet.kubelets[0]
 	k.mu.Lock()
@@ -145,7 +145,7 @@ func ownedBy(kind string) func(*corev1.Pod) {
 	}
 }
 
-// unhealthy counts the failures of probes that Events tell of, while nothing else is told twice. The stub is locked.
+// unhealthy counts the probe failures that Events report. No other Event may be repeated. The stub is locked.
 func (l *living) unhealthy(pod string) int {
 	if !slices.Contains(l.told(pod), "Unhealthy") {
 		return 0
@@ -153,7 +153,7 @@ func (l *living) unhealthy(pod string) int {
 	return 1 + len(l.countedUp(pod))
 }
 
-// countedUp are the patches of a pod's Events. The stub is locked.
+// countedUp returns the patches of a pod's Events. The stub is locked.
 func (l *living) countedUp(pod string) (all []request) {
 	for _, r := range l.requests {
 		if r.method == "PATCH" && strings.HasPrefix(r.path, "/api/v1/namespaces/ns/events/"+pod+".") {

@@ -123,7 +123,7 @@ func TestPodWaitsForItsImage(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, b := s.told("first"), s.told("second")
-	slices.Sort(a[1:]) // those of one moment are posted together
+	slices.Sort(a[1:]) // events of one moment are posted together
 	slices.Sort(b[:3])
 	if !slices.Equal(a, []string{"Pulling", "Created", "Pulled", "Started"}) || !slices.Equal(b, []string{"Created", "Pulled", "Started", "Killing"}) {
 		t.Errorf("events %v and %v", a, b)
@@ -140,7 +140,7 @@ func TestPodWaitsForItsImage(t *testing.T) {
 	}
 }
 
-// told is the reasons of a pod's events. The caller holds the lock.
+// told returns the reasons of a pod's events. The caller holds the lock.
 func (s *stub) told(pod string) []string {
 	var out []string
 	for _, e := range s.events {

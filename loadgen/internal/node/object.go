@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeletVersion is the kubelet that is imitated, marked as no real one.
+// kubeletVersion returns the version of the simulated kubelet, marked as not real.
 func (p *plan) kubeletVersion() string { return p.Release.Kubernetes + "-stormglass" }
 
-// userAgent tells simulated nodes from real kubelets in audit logs and metrics.
+// userAgent distinguishes simulated nodes from real kubelets in audit logs and metrics.
 func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion() }
 
 // newNode makes the Node that a kubelet registers. It is not Ready yet.
@@ -94,7 +94,7 @@ func notReady(message string) readiness {
 	return readiness{corev1.ConditionFalse, "KubeletNotReady", message}
 }
 
-// nodeConditions are a kubelet's, in its order: Ready comes last.
+// nodeConditions returns a kubelet's node conditions, in its order: Ready comes last.
 func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{
@@ -109,12 +109,12 @@ func nodeConditions(now time.Time, r readiness) []corev1.NodeCondition {
 	return out
 }
 
-// readyPatch makes the node Ready, or not, whatever its conditions were.
+// readyPatch makes the node Ready or not Ready, regardless of its earlier conditions.
 func (k *kubelet) readyPatch(now time.Time, r readiness) ([]byte, error) {
 	return nodeStatusPatch(k.conditionsNow(now, r))
 }
 
-// heartbeatPatch is a kubelet's report of unchanged conditions: the new times only.
+// heartbeatPatch returns a kubelet's report of unchanged conditions: only the times are new.
 func heartbeatPatch(now time.Time) ([]byte, error) {
 	type beat struct {
 		Type corev1.NodeConditionType `json:"type"`
@@ -161,8 +161,8 @@ func (k *kubelet) reportStatus(life *life) {
 	}
 }
 
-// sawNode takes in the Ready condition: one that the node lifecycle controller set to Unknown is set right at the
-// kubelet's next look.
+// sawNode processes the Ready condition. If the node lifecycle controller set it to Unknown, the kubelet corrects it at
+// its next look.
 func (k *kubelet) sawNode(ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

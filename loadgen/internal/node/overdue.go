@@ -10,14 +10,14 @@ import (
 // overdueAfter is how long a pod may wait before it is overdue: three times the objective of pod startup.
 const overdueAfter = 15 * time.Second
 
-// overdue holds since when pods wait: on a node to become Ready, or to disappear once the node has removed them. The zero
-// value is ready to use.
+// overdue holds the times since which pods wait: to become Ready on a node, or to disappear after the node has removed
+// them. The zero value is ready to use.
 type overdue struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
 }
 
-// saw notes whether a pod waits.
+// saw records whether a pod waits.
 func (o *overdue) saw(pod types.UID, waits bool, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,21 +14,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// Retries of a pod's token and status are a kubelet's.
+// Retries of a pod's token and status, as in a kubelet.
 const (
 	podBackoff    = 500 * time.Millisecond
 	podBackoffMax = 10 * time.Second
 	// volumeLoop is how often a kubelet's volume manager looks for work, twice before it mounts
-	// (pkg/kubelet/volumemanager). Sooner, the Node authorizer has often not seen the binding and refuses a token.
+	// (pkg/kubelet/volumemanager). An earlier request is often refused, because the Node authorizer has not seen the
+	// binding yet.
 	volumeLoop = 100 * time.Millisecond
-	// firstLook is about the time from a pod's event to its kubelet's first request for it. Sooner, the Node
-	// authorizer has often not seen the binding and refuses it.
+	// firstLook is about the time from a pod's event to its kubelet's first request for it. An earlier request is often
+	// refused, because the Node authorizer has not seen the binding yet.
 	firstLook = 50 * time.Millisecond
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
-	// measured beside a real kubelet (docs/records/calibration.md).
+	// measured on a real kubelet (docs/records/calibration.md).
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
-	// rereadEvery is of how many ending pods a kubelet reads one again: the last two updates of a pod's status, which
-	// its status manager mostly sends as one, were apart. Measured: 0 to 0.4 of a pod's life, from run to run.
+	// One in rereadEvery ending pods is read again by its kubelet: the last two updates of a pod's status, which its
+	// status manager mostly sends as one, were separate. Measured: 0 to 0.4 of a pod's life, from run to run.
 	rereadEvery = 5
 )
 
@@ -55,11 +56,11 @@ type pod struct {
 	refs            []objectRef
 	object          []byte     // as last seen
 	lifecycle       *lifecycle // nil: the containers start and run on
-	// overtaken is the pod as another client changed it while our status was on its way.
+	// overtaken holds the pod as another client changed it while our status was in flight.
 	overtaken []byte
 }
 
-// begin, event and listed make a kubelet the sink of its pods' watch.
+// begin, event and listed implement the sink of a kubelet's pod watch.
 func (k *kubelet) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,7 +111,7 @@ func (k *kubelet) listed() {
 	}
 }
 
-// admit takes on an unknown pod. Like all below that do not take k.mu, it is called with it held.
+// admit adds an unknown pod. Like all methods below that do not lock k.mu, it is called with k.mu held.
 func (k *kubelet) admit(object []byte, v view) *pod {
 	spec := k.decodePod(object)
 	if spec == nil {
@@ -139,7 +140,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	return p
 }
 
-// adopt takes over a pod that an earlier fleet of the same names left running.
+// adopt takes over a running pod of an earlier fleet with the same names.
 func (k *kubelet) adopt(p *pod, spec *corev1.Pod) bool {
 	if spec.Status.Phase != corev1.PodRunning {
 		return false
@@ -196,7 +197,7 @@ func (k *kubelet) remove(life *life, p *pod, failures int) {
 	k.removed(life, p, err, failures, func() { k.remove(life, p, failures+1) })
 }
 
-// removed counts a pod as stopped, or tries again.
+// removed counts a pod as stopped, or retries the removal.
 func (k *kubelet) removed(life *life, p *pod, err error, failures int, again func()) {
 	switch {
 	case err == nil:
@@ -209,7 +210,7 @@ func (k *kubelet) removed(life *life, p *pod, err error, failures int, again fun
 	}
 }
 
-// unmount runs what follows the end of a pod's containers, as a write, once its volumes are unmounted.
+// unmount queues then as a write, after the pod's containers have ended and its volumes are unmounted.
 func (k *kubelet) unmount(life *life, p *pod, spec *corev1.Pod, then func()) {
 	unmounted := func() {
 		k.mu.Lock()
@@ -266,7 +267,7 @@ func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConf
 
 func (p *pod) path() string { return "/api/v1/namespaces/" + p.namespace + "/pods/" + p.name }
 
-// write queues a write of a pod's status, late on purpose where the node is slow.
+// write queues a write of a pod's status, with the delay of a slow node.
 func (k *kubelet) write(life *life, job func()) {
 	k.late(life, func() { life.writes.add(job) })
 }
@@ -280,8 +281,8 @@ func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.Pod
 	return k.readAndPatch(ctx, p, body)
 }
 
-// readAndPatch reads a pod before it patches its status, as a kubelet's status manager does; with fidelity
-// "kubelet" only: the watch has brought the pod a moment ago.
+// readAndPatch patches a pod's status, with fidelity "kubelet" only after reading the pod, as a kubelet's status
+// manager does. The watch has delivered the pod a moment ago.
 func (k *kubelet) readAndPatch(ctx context.Context, p *pod, body []byte) (uint64, error) {
 	if err := k.readPod(ctx, p); err != nil {
 		return 0, err

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// withToken gives a pod the volume that ServiceAccount admission gives it.
+// withToken adds the volume to a pod that ServiceAccount admission adds.
 func withToken(p *corev1.Pod) {
 	seconds := int64(3607)
 	p.Spec.ServiceAccountName = "default"
@@ -204,7 +204,7 @@ func TestReadinessGateHoldsAPodBack(t *testing.T) {
 	s.await("it is Ready once the gate opens", func() bool { return isReady(s.pods["gated"]) && unready(time.Minute) == 0 })
 }
 
-// A pod that its node has removed and that a finalizer holds counts until it disappears.
+// A pod that its node has removed and a finalizer holds counts until it disappears.
 func TestFinalizerHoldsAPod(t *testing.T) {
 	s, f := started(t, nil)
 	held := func(in time.Duration) int { return f.ledger.held.count(time.Now().Add(in)) }
@@ -225,8 +225,8 @@ func TestFinalizerHoldsAPod(t *testing.T) {
 	s.await("nothing is held", func() bool { return held(time.Minute) == 0 })
 }
 
-// The watches of a node whose pods have more ConfigMaps than a connection has streams take another one, and its requests
-// go on.
+// If a node's pods have more ConfigMaps than a connection has streams, its watches take another connection, and its
+// requests continue.
 func TestNodeOfManyConfigMapsTakesAnotherConnection(t *testing.T) {
 	s, _ := started(t, nil)
 	const pods, each = 5, 60 // the stub's connections have 250 streams

@@ -42,8 +42,8 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// writeStopping reports that a pod's deletion was seen, of a pod of which anything was reported. It is not retried: the
-// next report says it too.
+// writeStopping reports that the kubelet saw a pod's deletion, if anything about the pod was reported before. It is not
+// retried: the next report says it too.
 func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	k.mu.Lock()
 	reported := p.version > 0 || p.counted
@@ -57,8 +57,8 @@ func (k *kubelet) writeStopping(life *life, p *pod, generation int64) {
 	}
 }
 
-// terminate reports that a pod's containers are stopped, and then removes the pod. A kubelet reports the end of what it
-// has no end of once the pod's volumes are unmounted.
+// terminate reports that a pod's containers are stopped, and then removes the pod. A kubelet reports an end for
+// containers without a known end once the pod's volumes are unmounted.
 func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -78,7 +78,7 @@ func (k *kubelet) terminate(life *life, p *pod, spec *corev1.Pod, status *corev1
 	}
 }
 
-// abandon reports a pod's last status and removes the pod, without reading it again between.
+// abandon reports a pod's last status and removes the pod, without reading it again in between.
 func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures int) {
 	if !k.in(p, stopping) {
 		return
@@ -90,7 +90,7 @@ func (k *kubelet) abandon(life *life, p *pod, last *corev1.PodStatus, failures i
 	k.removed(life, p, err, failures, func() { k.abandon(life, p, last, failures+1) })
 }
 
-// hasStarted reports whether a container of a pod has run, by its status.
+// hasStarted reports whether a container of a pod has run, according to its status.
 func hasStarted(pod *corev1.Pod) bool {
 	started := func(s corev1.ContainerStatus) bool {
 		return s.State.Waiting == nil || s.LastTerminationState.Terminated != nil
@@ -99,23 +99,23 @@ func hasStarted(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Status.InitContainerStatuses, started) || slices.ContainsFunc(pod.Status.ContainerStatuses, started)
 }
 
-// unstartedStatus is a pod that is deleted before its containers ran.
+// unstartedStatus returns the status of a pod that is deleted before its containers ran.
 func unstartedStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	s := creatingStatus(pod, host, now)
 	s.StartTime = cmp.Or(pod.Status.StartTime, s.StartTime)
 	return s
 }
 
-// unknownEnd is the end of a container of which a kubelet knows none.
+// unknownEnd returns the end of a container whose end the kubelet does not know.
 func unknownEnd() corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: killed, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
 	}}
 }
 
-// abandoned is the last status of a pod whose containers are stopped: its phase is Failed unless it has ended by itself,
-// and what never ran is given an end (TerminatePod in pkg/kubelet/status). Where there is nothing to change it is s
-// itself. The pod is as it was when it began to stop.
+// abandoned returns the last status of a pod whose containers are stopped: its phase is Failed unless the pod has ended
+// by itself, and a container that never ran is given an end (TerminatePod in pkg/kubelet/status). If nothing changes,
+// it returns s itself. pod is its state when it began to stop.
 func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	lacksEnd := func(c corev1.ContainerStatus) bool { return c.State.Terminated == nil }
 	if finished(s.Phase) && !slices.ContainsFunc(s.ContainerStatuses, lacksEnd) && !slices.ContainsFunc(s.InitContainerStatuses, lacksEnd) {
@@ -151,8 +151,8 @@ func abandoned(pod *corev1.Pod, s *corev1.PodStatus) *corev1.PodStatus {
 	return &last
 }
 
-// wasInitialized reports whether a pod's init containers had succeeded when it began to stop, or a container has run since
-// (hasPodInitialized in pkg/kubelet/status).
+// wasInitialized reports whether a pod's init containers had succeeded when it began to stop, or a container has run
+// since (hasPodInitialized in pkg/kubelet/status).
 func wasInitialized(pod *corev1.Pod, s *corev1.PodStatus) bool {
 	inits := pod.Spec.InitContainers
 	if len(inits) == 0 {

@@ -10,24 +10,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The annotations of a pod whose containers end by themselves: how long after their start, as "3s", and with which
-// code, 0 without. They stand above the pod's life.
+// Annotations of a pod whose containers end by themselves: how long after their start, such as "3s", and with which
+// code, 0 by default. They take precedence over the pod's life.
 const (
 	exitAfter = "stormglass.dev/exit-after"
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long the pod of a Job runs whose life does not say.
+// jobRunFor is how long the pod of a Job runs if its life does not set it.
 const jobRunFor = 10 * time.Second
 
-// Names of the lives that no scenario describes.
+// Names of the lives that are not in the scenario.
 const (
 	annotatedLife = "annotated"
 	jobLife       = "job"
 )
 
-// lifeOf returns the life of a pod, nil where its containers start and run on. It depends on the seed, the pod's
-// namespace and name, its labels, annotations and owner only.
+// lifeOf returns the life of a pod, or nil if its containers start and keep running. It depends only on the seed and on
+// the pod's namespace, name, labels, annotations and owner.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
@@ -56,7 +56,7 @@ func copyOf(of *scenario.PodLife, name string) *scenario.PodLife {
 	return &life
 }
 
-// drawLife returns the life of the scenario that a pod has. The shares of lives that match the same pod add up.
+// drawLife returns the pod's life from the scenario. The shares of lives that match the same pod add up.
 func (p *plan) drawLife(pod *corev1.Pod) *scenario.PodLife {
 	lives := p.Spec.PodLives
 	if len(lives) == 0 {
@@ -114,23 +114,23 @@ func always(d time.Duration) scenario.Spread { return scenario.Spread{Median: d,
 // client-go's util/flowcontrol).
 const (
 	backOffFirst   = 10 * time.Second
-	backOffReset   = 10 * time.Minute // after so long a run
+	backOffReset   = 10 * time.Minute // after a run of this length
 	imageBackOff   = 5 * time.Minute  // at most
 	resyncInterval = time.Minute
 	// noticed is about the time until a kubelet's next look at a pod whose sandbox has started (pkg/kubelet/pleg).
 	noticed = time.Second
-	// startTakes is about the time from a kubelet's look at a pod until a container that it starts then is reported, as
+	// startTakes is about the time from a kubelet's look at a pod until it reports a container that it starts then, as
 	// measured (docs/records/pod-lives.md).
 	startTakes = 150 * time.Millisecond
 )
 
-// backOff is a kubelet's of one container or image. The zero value has seen no attempt.
+// backOff is a kubelet's back-off of one container or image. The zero value has seen no attempt.
 type backOff struct {
 	delay   time.Duration
 	updated time.Time
 }
 
-// remaining is how long after its end at ended a container has to wait for its next start.
+// remaining returns how long a container that ended at ended must wait for its next start.
 func (b *backOff) remaining(ended time.Time) time.Duration {
 	if ended.Sub(b.updated) > backOffReset {
 		return 0
@@ -138,7 +138,7 @@ func (b *backOff) remaining(ended time.Time) time.Duration {
 	return b.delay
 }
 
-// next doubles the delay, as an attempt is made at now after an end at ended.
+// next doubles the delay, for an attempt at now after an end at ended.
 func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	switch {
 	case b.delay == 0 || ended.Sub(b.updated) > backOffReset:
@@ -149,8 +149,8 @@ func (b *backOff) next(ended, now time.Time, most time.Duration) {
 	b.updated = now
 }
 
-// requeued is when a kubelet looks at a pod again that has so long to wait: after a minute at the latest, and a jitter of
-// up to half of the time (completeWork in pkg/kubelet/pod_workers.go).
+// requeued returns the time until a kubelet looks again at a pod that has to wait: the wait but at most a minute, plus
+// a jitter of up to half of that (completeWork in pkg/kubelet/pod_workers.go).
 func requeued(wait time.Duration, drawn float64) time.Duration {
 	wait = min(wait, resyncInterval)
 	return wait + time.Duration(drawn/2*float64(wait))

@@ -102,7 +102,7 @@ func TestAnnotationsOfAPodStandAboveItsLife(t *testing.T) {
 	}
 }
 
-// A pod without a life costs a look at its annotations and owner.
+// A pod without a life costs one look at its annotations and owner.
 func BenchmarkPodWithoutLife(b *testing.B) {
 	p := &plan{}
 	pod := podNamed("p", ownedBy("ReplicaSet"))

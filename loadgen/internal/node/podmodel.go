@@ -44,7 +44,7 @@ type containerState struct {
 // ran reports whether the container has run.
 func (c *containerState) ran() bool { return c.state.Waiting == nil }
 
-// podModel holds what a kubelet derives a pod's status from.
+// podModel holds the inputs of a pod's status.
 type podModel struct {
 	pod        *corev1.Pod // as last seen, with the conditions as last rendered
 	containers []containerState
@@ -77,19 +77,19 @@ func newPodModel(pod *corev1.Pod) podModel {
 	return m
 }
 
-// take makes pod the one that statuses are of. Its conditions are copied: remember changes them.
+// take makes pod the subject of the statuses. It copies the conditions, because remember changes them.
 func (m *podModel) take(pod *corev1.Pod) {
 	own := *pod
 	own.Status.Conditions = slices.Clone(pod.Status.Conditions)
 	m.pod = &own
 }
 
-// restarts reports whether a kubelet starts a container again that ended with a code.
+// restarts reports whether a kubelet restarts a container that ended with code.
 func (m *podModel) restarts(c *containerState, code int32) bool {
 	return !m.deleted && !m.stopped && m.evicted == "" && m.restartable(c, code)
 }
 
-// restartable is what the restart policy says of a container that ended with a code.
+// restartable reports whether the restart policy restarts a container that ended with code.
 func (m *podModel) restartable(c *containerState, code int32) bool {
 	policy := m.policy(c)
 	switch {
@@ -101,7 +101,7 @@ func (m *podModel) restartable(c *containerState, code int32) bool {
 	return policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && code != 0
 }
 
-// policy is the restart policy of a container.
+// policy returns the restart policy of a container.
 func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	switch {
 	case c.spec.RestartPolicy != nil:
@@ -112,7 +112,7 @@ func (m *podModel) policy(c *containerState) corev1.RestartPolicy {
 	return m.pod.Spec.RestartPolicy
 }
 
-// over reports whether no container but a sidecar runs or will run.
+// over reports whether only sidecars run or will run.
 func (m *podModel) over() bool {
 	for i := range m.containers {
 		c := &m.containers[i]
@@ -128,7 +128,7 @@ func (m *podModel) over() bool {
 	return true
 }
 
-// phase is what a kubelet makes of the containers (getPhase in pkg/kubelet/kubelet_pods.go).
+// phase derives the pod's phase from its containers, as a kubelet does (getPhase in pkg/kubelet/kubelet_pods.go).
 func (m *podModel) phase() corev1.PodPhase {
 	running, waiting, ended, succeeded, restarting := 0, 0, 0, 0, 0
 	for i := range m.containers {
@@ -167,7 +167,8 @@ func (m *podModel) phase() corev1.PodPhase {
 	return corev1.PodFailed
 }
 
-// status is the pod's, with the kubelet's conditions. A condition whose status stays keeps its lastTransitionTime.
+// status returns the pod's status, with the kubelet's conditions. A condition with an unchanged status keeps its
+// lastTransitionTime.
 func (m *podModel) status(ip, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -275,12 +276,12 @@ func (m *podModel) containerStatus(c *containerState) corev1.ContainerStatus {
 	return s
 }
 
-// shows reports whether a status says why a container does not start.
+// shows reports whether the status says why a container does not start.
 func (m *podModel) shows(c *containerState) bool {
 	return c.failing != nil && c.state.Running == nil && !m.deleted
 }
 
-// containerID is that of a container's current or last run.
+// containerID returns the id of a container's current or last run.
 func (m *podModel) containerID(c *containerState) string {
 	id := containerID(m.pod, c.spec)
 	if c.restarts > 0 {
@@ -289,7 +290,7 @@ func (m *podModel) containerID(c *containerState) string {
 	return id
 }
 
-// fullName is a pod's in a kubelet's messages.
+// fullName returns a pod's name as in a kubelet's messages.
 func (m *podModel) fullName() string {
 	return fmt.Sprintf("%s_%s(%s)", m.pod.Name, m.pod.Namespace, m.pod.UID)
 }

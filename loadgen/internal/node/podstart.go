@@ -26,7 +26,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 		look = firstLook
 	}
 	life.after(look, func() {
-		// A kubelet reports that it works on a pod. With fidelity "shared" only where there is time to see it.
+		// The kubelet reports that it works on the pod. With fidelity "shared" only if the start takes time.
 		if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 			k.write(life, func() { k.writeCreating(life, p, spec) })
 		}
@@ -34,7 +34,8 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, reads claims and pulls images; the simulated start is over at starts, or when the last image is there.
+// startPod fetches tokens, reads claims and pulls images. The simulated start ends at starts, or when the last image is
+// present.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
 		if !k.fetchToken(life, p, t) {
@@ -65,7 +66,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 	})
 }
 
-// starts reports whether a pod's start is still to be reported: its containers may have ended already.
+// starts reports whether a pod's start must still be reported: its containers may have ended already.
 func (k *kubelet) starts(p *pod) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +89,7 @@ func (k *kubelet) writeCreating(life *life, p *pod, spec *corev1.Pod) {
 	}
 }
 
-// writeSandbox reports that a pod's sandbox is there. It is not retried: the next report says it too.
+// writeSandbox reports that a pod's sandbox is ready. It is not retried: the next report says it too.
 func (k *kubelet) writeSandbox(life *life, p *pod) {
 	if !k.starts(p) {
 		return
@@ -99,10 +100,11 @@ func (k *kubelet) writeSandbox(life *life, p *pod) {
 	}
 }
 
-// step is a status on a pod's way to the next one that is retried.
+// step is an intermediate status. A retried status follows it.
 type step func(ip, host netip.Addr, now time.Time) *corev1.PodStatus
 
-// writeSteps reports each step, where a kubelet's every request is made. None is retried: the next report says more.
+// writeSteps reports each step, if every request of a kubelet is made. Steps are not retried: the next report says
+// more.
 func (k *kubelet) writeSteps(life *life, p *pod, steps []step) {
 	if !k.plan.everyRequest() {
 		return
@@ -144,7 +146,7 @@ func (k *kubelet) writeRunning(life *life, p *pod, spec *corev1.Pod, failures in
 	version, err := k.patchPodStatus(life.ctx, p, runningStatus(spec, ip, k.hostIP, life.clock.Now()))
 	switch {
 	case gone(err):
-		return // the watch tells, or has told
+		return // the watch reports it, or has reported it
 	case err != nil:
 		again()
 		return
@@ -178,14 +180,14 @@ func (k *kubelet) report(life *life, p *pod, spec *corev1.Pod) {
 	k.write(life, func() { k.writeRunning(life, p, spec, 0) })
 }
 
-// images are those of one node. Each is pulled once, one after the other (serializeImagePulls). They outlive the
-// kubelet's restart.
+// images holds the images of one node. Each is pulled once, one after the other (serializeImagePulls). They survive a
+// restart of the kubelet.
 type images struct {
 	ready map[string]time.Time
-	free  time.Time // when the last pull that was asked for ends
+	free  time.Time // when the last requested pull ends
 }
 
-// need returns when an image will be on the node, and whether it is not yet. takes is asked once per image.
+// need returns when an image will be on the node, and whether it is still being pulled. takes is called once per image.
 func (s *images) need(image string, now time.Time, takes func() time.Duration) (at time.Time, pulling bool) {
 	at, known := s.ready[image]
 	if !known {
@@ -205,7 +207,7 @@ func (s *images) need(image string, now time.Time, takes func() time.Duration) (
 	return at, at.After(now)
 }
 
-// pullImages returns when the last of a pod's images will be there, and which containers wait for a pull.
+// pullImages returns when the last of a pod's images will be present, and which containers wait for a pull.
 func (k *kubelet) pullImages(pod *corev1.Pod, now time.Time) (at time.Time, pulled []bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

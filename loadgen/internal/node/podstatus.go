@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// statusPatch is the body of a patch of a pod's status, or of some fields of it. With the uid it conflicts on
-// another pod of that name.
+// statusPatch returns the body of a patch of a pod's status, or of some of its fields. With the uid the patch conflicts
+// on another pod of that name.
 func statusPatch(uid types.UID, status any) ([]byte, error) {
 	type metadata struct {
 		UID types.UID `json:"uid"`
@@ -29,7 +29,7 @@ func statusPatch(uid types.UID, status any) ([]byte, error) {
 	return body, nil
 }
 
-// wholeStatusPatch is a statusPatch that also removes what conditions do not say any more.
+// wholeStatusPatch returns a statusPatch that also removes empty reasons and messages of conditions.
 func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	type condition struct {
 		Type               corev1.PodConditionType `json:"type"`
@@ -58,14 +58,14 @@ func wholeStatusPatch(uid types.UID, status *corev1.PodStatus) ([]byte, error) {
 	return statusPatch(uid, whole)
 }
 
-// sandboxPatch says that a pod's sandbox is there.
+// sandboxPatch reports that a pod's sandbox is ready.
 func sandboxPatch(uid types.UID, now time.Time) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"conditions": []map[string]any{{
 		"type": corev1.PodReadyToStartContainers, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(now), "message": nil, "reason": nil,
 	}}})
 }
 
-// generationPatch says which generation of a pod was seen.
+// generationPatch reports the generation of a pod that was seen.
 func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	var conditions []map[string]any
 	for _, t := range kubeletConditions {
@@ -74,14 +74,14 @@ func generationPatch(uid types.UID, generation int64) ([]byte, error) {
 	return statusPatch(uid, map[string]any{"observedGeneration": generation, "conditions": conditions})
 }
 
-// Why a pod's sandbox is not ready: it is not there yet, or not any more.
+// Reasons why a pod's sandbox is not ready: it does not exist yet, or no longer.
 const (
 	sandboxNotReady = "PodSandboxNotReady"
 	noSandbox       = "no pod sandbox exists"
 	sandboxStopped  = "pod sandbox is not ready"
 )
 
-// creatingStatus is a pod whose containers wait for volumes, the sandbox, images.
+// creatingStatus returns the status of a pod whose containers wait for volumes, the sandbox and images.
 func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -104,7 +104,7 @@ func creatingStatus(pod *corev1.Pod, host netip.Addr, now time.Time) *corev1.Pod
 	return s
 }
 
-// runningStatus is a pod whose containers run and whose init containers are done.
+// runningStatus returns the status of a pod whose containers run and whose init containers are done.
 func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := &corev1.PodStatus{
@@ -138,7 +138,7 @@ func runningStatus(pod *corev1.Pod, ip, host netip.Addr, now time.Time) *corev1.
 	return s
 }
 
-// startSteps returns the reports between a pod's sandbox and its Ready, in order: each init container running and
+// startSteps returns the reports from a pod's sandbox until it is Ready, in order: each init container running and
 // ended, and containers whose probes have not succeeded yet.
 func startSteps(pod *corev1.Pod) (steps []step) {
 	for i := range pod.Spec.InitContainers {
@@ -163,7 +163,8 @@ func startSteps(pod *corev1.Pod) (steps []step) {
 	return steps
 }
 
-// initializingStatus is a pod of whose init containers the first few are done and the next may run.
+// initializingStatus returns the status of a pod with the first done init containers finished. The next one may be
+// running.
 func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running bool, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	s := creatingStatus(pod, host, now)
@@ -192,8 +193,8 @@ func initializingStatus(pod *corev1.Pod, ip, host netip.Addr, done int, running 
 	return s
 }
 
-// unprobedStatus is a pod whose containers run and wait for their probes: for all, or once started for those of
-// readiness.
+// unprobedStatus returns the status of a pod whose containers run and wait for their probes: for all probes, or only
+// for readiness probes once started.
 func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time.Time) *corev1.PodStatus {
 	s := runningStatus(pod, ip, host, now)
 	for i := range s.ContainerStatuses {
@@ -210,13 +211,13 @@ func unprobedStatus(pod *corev1.Pod, ip, host netip.Addr, started bool, now time
 	return s
 }
 
-// Why a pod whose containers have all ended is not ready.
+// Reasons why a pod whose containers have all ended is not ready.
 const (
 	completed    = "PodCompleted"
 	notCompleted = "PodFailed"
 )
 
-// failed makes a terminated pod a failed one.
+// failed changes the status of a terminated pod to failed.
 func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	s.Phase = corev1.PodFailed
 	for i := range s.Conditions {
@@ -227,7 +228,7 @@ func failed(s *corev1.PodStatus) *corev1.PodStatus {
 	return s
 }
 
-// terminatedStatus is a pod whose containers have all ended well, on request.
+// terminatedStatus returns the status of a pod whose containers have all ended successfully, on request.
 func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	started := at
@@ -247,12 +248,12 @@ func terminatedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// kubeletConditions are those that a kubelet owns, in its order.
+// kubeletConditions lists the conditions that a kubelet owns, in its order.
 var kubeletConditions = []corev1.PodConditionType{
 	corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
 }
 
-// conditions are those a kubelet owns, in its order; PodScheduled is left as it is.
+// conditions returns the conditions that a kubelet owns, in its order; PodScheduled is kept unchanged.
 func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionType]corev1.PodCondition) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	for _, t := range kubeletConditions {
@@ -271,7 +272,7 @@ func conditions(pod *corev1.Pod, at metav1.Time, want map[corev1.PodConditionTyp
 	return out
 }
 
-// shutdownStatus is a pod whose node shuts down (pkg/kubelet/nodeshutdown).
+// shutdownStatus returns the status of a pod whose node shuts down (pkg/kubelet/nodeshutdown).
 func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	const reason, message = "Terminated", "Pod was terminated in response to imminent node shutdown."
 	s := failed(terminatedStatus(pod, now))
@@ -283,7 +284,7 @@ func shutdownStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	return s
 }
 
-// rejectedStatus is a pod that came to a node that shuts down.
+// rejectedStatus returns the status of a pod that was bound to a node that shuts down.
 func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	at := metav1.NewTime(now)
 	return &corev1.PodStatus{
@@ -292,7 +293,7 @@ func rejectedStatus(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
 	}
 }
 
-// setContainers sets the status of each container, init containers apart.
+// setContainers sets the status of each container, separately for init containers.
 func setContainers(s *corev1.PodStatus, pod *corev1.Pod, status func(c *corev1.Container, initial bool) corev1.ContainerStatus) {
 	for i := range pod.Spec.InitContainers {
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], true))

@@ -12,20 +12,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// evictedReason is the reason of a pod that its kubelet evicted or refused under pressure (pkg/kubelet/eviction).
+// evictedReason is the reason in the status of a pod that its kubelet evicted or refused under pressure
+// (pkg/kubelet/eviction).
 const evictedReason = "Evicted"
 
-// systemCritical is the least priority of pods that no kubelet evicts (pkg/apis/scheduling).
+// systemCritical is the lowest priority of pods that kubelets never evict (pkg/apis/scheduling).
 const systemCritical = 2_000_000_000
 
-// pressure is a condition of a node that is short of something.
+// pressure is a condition of a node that lacks a resource.
 type pressure struct {
 	until    time.Time
 	life     string // whose eviction caused it
 	reported bool
 }
 
-// pressureTexts are what a kubelet says of a condition (pkg/kubelet/nodestatus, pkg/kubelet/eviction).
+// pressureTexts are a kubelet's texts for a condition (pkg/kubelet/nodestatus, pkg/kubelet/eviction).
 type pressureTexts struct {
 	resource, reason, event, message string // under pressure
 	relieved                         string // event
@@ -41,7 +42,7 @@ func textsOf(condition corev1.NodeConditionType) pressureTexts {
 	return pressureTexts{"memory", "KubeletHasInsufficientMemory", "NodeHasInsufficientMemory", "kubelet has insufficient memory available", "NodeHasSufficientMemory"}
 }
 
-// armEviction sets when a pod that has run for some time is evicted.
+// armEviction sets the timer for the eviction of a pod that has run for some time.
 func (l *lifecycle) armEviction(ran time.Duration) {
 	l.mayBeEvicted = true
 	if after := l.drawn(l.of.Evict.After, -1, "evict"); after > 0 && !critical(l.model.pod) {
@@ -53,8 +54,8 @@ func critical(pod *corev1.Pod) bool {
 	return pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
-// evict ends a pod as a kubelet does whose node is under pressure. Its containers have as little time as a kubelet gives
-// any; where they end well in it, the pod Succeeded.
+// evict ends a pod as a kubelet under pressure does. Its containers get the shortest time that a kubelet gives; if they
+// end successfully in it, the pod Succeeded.
 func (l *lifecycle) evict() {
 	k, condition := l.k, corev1.NodeConditionType(l.of.Evict.Condition)
 	l.cancel()
@@ -108,7 +109,7 @@ func (k *kubelet) relieve(life *life, condition corev1.NodeConditionType) {
 	}
 }
 
-// reportPressure reports a condition as it is.
+// reportPressure reports a condition's current state.
 func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType, failures int) {
 	k.mu.Lock()
 	p, event := k.pressures[condition], textsOf(condition).relieved
@@ -132,7 +133,7 @@ func (k *kubelet) reportPressure(life *life, condition corev1.NodeConditionType,
 	k.announceNode(life, corev1.EventTypeNormal, event, statusIsNow(k.name, event), 1)
 }
 
-// conditionsNow are the node's, all or only some.
+// conditionsNow returns the node's conditions, all or only some.
 func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeConditionType) []corev1.NodeCondition {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -149,8 +150,8 @@ func (k *kubelet) conditionsNow(now time.Time, r readiness, only ...corev1.NodeC
 	return slices.DeleteFunc(all, func(c corev1.NodeCondition) bool { return !slices.Contains(only, c.Type) })
 }
 
-// refusal is why a node under pressure does not run a pod, empty where it does (Admit in pkg/kubelet/eviction). Called
-// with k.mu held.
+// refusal returns why a node under pressure does not run a pod, or an empty message if it does (Admit in
+// pkg/kubelet/eviction). Called with k.mu held.
 func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
 	if len(k.pressures) == 0 || critical(pod) {
 		return "", ""
@@ -168,7 +169,7 @@ func (k *kubelet) refusal(pod *corev1.Pod) (message, life string) {
 	return fmt.Sprintf("The node had condition: [%s]. ", strings.Join(types, " ")), life
 }
 
-// bestEffort reports whether no container asks for CPU or memory.
+// bestEffort reports whether no container requests CPU or memory.
 func bestEffort(pod *corev1.Pod) bool {
 	best := true
 	eachContainer(pod, func(_ int, c *corev1.Container, _ string) {
@@ -190,7 +191,7 @@ func tolerates(pod *corev1.Pod, key string) bool {
 	})
 }
 
-// refused reports a pod that the node does not run, and whether it is one. Called with k.mu held.
+// refused reports a pod that the node does not run, and returns whether it did. Called with k.mu held.
 func (k *kubelet) refused(p *pod, pod *corev1.Pod) bool {
 	message, of := k.refusal(pod)
 	if message == "" {

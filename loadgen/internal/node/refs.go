@@ -14,10 +14,10 @@ type objectWatch struct {
 	watcher *watcher
 }
 
-// objectWatchTimeout is a kubelet's least timeoutSeconds of such a watch (pkg/kubelet/util/manager).
+// objectWatchTimeout is a kubelet's shortest timeoutSeconds of such a watch (pkg/kubelet/util/manager).
 const objectWatchTimeout = 30 * time.Minute
 
-// reference opens the watches a pod needs. Called with k.mu held.
+// reference opens the watches that a pod needs. Called with k.mu held.
 func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 	if !k.plan.own() {
 		return
@@ -51,7 +51,7 @@ func (k *kubelet) dereference(p *pod) {
 	p.refs = nil
 }
 
-// objectRefs are the ConfigMaps and Secrets a pod refers to, each once.
+// objectRefs returns the ConfigMaps and Secrets that a pod refers to, each once.
 func objectRefs(pod *corev1.Pod) []objectRef {
 	var out []objectRef
 	seen := map[objectRef]bool{}

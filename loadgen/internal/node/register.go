@@ -18,16 +18,16 @@ const (
 	csiNodes           = "/apis/storage.k8s.io/v1/csinodes"
 	registerBackoff    = 100 * time.Millisecond
 	registerBackoffMax = 7 * time.Second
-	// registerPatience is how long a node tries to register; registerThrottled where the server answers 429, as it
+	// registerPatience is how long a node tries to register. registerThrottled applies if the server answers 429, as it
 	// may with thousands of nodes at once.
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
-	// Of so many kubelets that start, measured beside a real one (docs/records/calibration.md): one reads its Node
-	// again, as its watch has not brought it yet; one knows the capacity of its disk already.
+	// Of kubelets that start, one in lateEvery reads its Node again, because its watch has not delivered it yet; one in
+	// informedEvery already knows the capacity of its disk. Measured on a real kubelet (docs/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 
-// run registers within its patience, and returns when the API server has acknowledged the node as Ready.
+// run registers the node within its patience, and returns when the API server has acknowledged it as Ready.
 func (k *kubelet) run(life *life, patience time.Duration) error {
 	began := life.clock.Now()
 	wiped := k.introduce(life)
@@ -43,7 +43,7 @@ func (k *kubelet) run(life *life, patience time.Duration) error {
 		if apierrors.IsTooManyRequests(err) {
 			within = max(within, registerThrottled)
 		}
-		// Of several API servers some may not know RBAC yet that others do.
+		// Some of several API servers may not know RBAC rules yet that others know.
 		refused := k.plan.restricted() && apierrors.IsForbidden(err)
 		if final(err) && !refused || life.clock.Since(began) > within {
 			return fmt.Errorf("register node %s: %w", k.name, err)
@@ -54,7 +54,7 @@ func (k *kubelet) run(life *life, patience time.Duration) error {
 	}
 }
 
-// final errors will not go away by trying again.
+// final reports whether an error is permanent.
 func final(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		errors.As(err, new(*strangerError)) || isCertificateError(err)
@@ -66,8 +66,8 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("create nodes: %q exists already and does not carry this run's labels (choose another name prefix)", e.node)
 }
 
-// introduce makes the requests of a kubelet that starts, before it creates its Node. Their answers are known here.
-// wiped is closed when its ResourceSlices of an earlier life are deleted.
+// introduce sends the requests of a starting kubelet before it creates its Node. The simulation knows their answers
+// already. wiped is closed when the ResourceSlices of an earlier life are deleted.
 func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	done := make(chan struct{})
 	if !k.plan.everyRequest() {
@@ -95,7 +95,8 @@ func (k *kubelet) introduce(life *life) (wiped <-chan struct{}) {
 	return done
 }
 
-// order is the number of the kubelet's start among those of all kubelets, which start one after another, again and again.
+// order returns the position of this kubelet's start among the starts of all kubelets, which start one after another,
+// again and again.
 func (k *kubelet) order() int { return k.index + k.lives }
 
 func statusIsNow(node, reason string) string { return "Node " + node + " status is now: " + reason }
@@ -187,7 +188,7 @@ func (k *kubelet) createNode(life *life) (types.UID, error) {
 	return n.UID, nil
 }
 
-// look is a GET of a starting kubelet whose answer is known here.
+// look sends a GET of a starting kubelet. The simulation knows its answer already.
 func (k *kubelet) look(life *life, resource, path string) {
 	if k.plan.own() {
 		k.link.start(life.ctx, call{verb: "get", resource: resource, path: path, urgent: true, blind: true},
@@ -211,7 +212,7 @@ func isCertificateError(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError))
 }
 
-// hint adds what to do about an error that ended the start.
+// hint adds a remedy to an error that ended the start.
 func hint(err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err):

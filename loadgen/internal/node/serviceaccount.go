@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// accountTokenLife is asked for; the API server may give less or more.
+	// accountTokenLife is the requested lifetime; the API server may grant less or more.
 	accountTokenLife = 24 * time.Hour
 	// accountRetry is the pause before a refused renewal is tried again.
 	accountRetry = 5 * time.Second
@@ -28,9 +28,9 @@ const (
 	proxyAccount = "kube-proxy"
 )
 
-// ServiceAccounts gives each node a token of a ServiceAccount of its own, for clusters that sign no client certificates.
-// What the accounts may do is RBAC's to say: the Node authorizer and NodeRestriction know system:node:NAME only. Close
-// ends the renewal of tokens.
+// ServiceAccounts gives each node a ServiceAccount and its token, for clusters that sign no client certificates.
+// RBAC decides what the accounts may do: the Node authorizer and NodeRestriction know only system:node:NAME. Close ends
+// the renewal of tokens.
 type ServiceAccounts struct {
 	base      *rest.Config // names the server and how to verify it
 	client    kubernetes.Interface
@@ -46,14 +46,14 @@ type ServiceAccounts struct {
 	next   time.Time // of renewal; zero: none
 }
 
-// accountToken is the token of one account.
+// accountToken holds the token of one account.
 type accountToken struct {
 	made  sync.Mutex // held while the first one is made
 	value apiclient.Token
 	due   time.Time // when it is renewed; guarded by ServiceAccounts.mu
 }
 
-// NewServiceAccounts makes accounts and tokens with client, in a namespace that exists; admin names the server. The
+// NewServiceAccounts creates accounts and tokens with client, in an existing namespace. admin names the server. The
 // accounts carry labels.
 func NewServiceAccounts(admin *rest.Config, client kubernetes.Interface, namespace string, labels map[string]string) (*ServiceAccounts, error) {
 	base, err := serverOnly(admin)
@@ -73,13 +73,13 @@ func newServiceAccounts(base *rest.Config, client kubernetes.Interface, namespac
 	return s
 }
 
-// Close ends the renewal. It may be called again.
+// Close ends the renewal. It may be called repeatedly.
 func (s *ServiceAccounts) Close() {
 	s.stop()
 	<-s.done
 }
 
-// For makes the node's ServiceAccount, which has the node's name, and a token of it.
+// For creates the node's ServiceAccount, which has the node's name, and a token for it.
 func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, error) {
 	s.mu.Lock()
 	t := s.tokens[node]
@@ -100,7 +100,8 @@ func (s *ServiceAccounts) For(ctx context.Context, node string) (*rest.Config, e
 	return c, nil
 }
 
-// Token returns the newest token of a node, or of the kube-proxies, for which node is empty; "" if it has none.
+// Token returns the newest token of a node, or of the kube-proxies if node is empty. It returns "" if there is no
+// token.
 func (s *ServiceAccounts) Token(node string) string {
 	s.mu.Lock()
 	t := s.tokens[cmp.Or(node, proxyAccount)]
@@ -111,7 +112,7 @@ func (s *ServiceAccounts) Token(node string) string {
 	return t.value.Get()
 }
 
-// ForProxies makes the ServiceAccount kube-proxy.
+// ForProxies creates the ServiceAccount kube-proxy.
 func (s *ServiceAccounts) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return s.For(ctx, proxyAccount)
 }
@@ -125,7 +126,7 @@ func (s *ServiceAccounts) create(ctx context.Context, name string, t *accountTok
 	return s.renew(ctx, name, t)
 }
 
-// renew gets a new token, which is used for 80% of its life, as a kubelet does.
+// renew gets a new token. As a kubelet does, it uses a token for 80% of its life.
 func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToken) error {
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
 	defer cancel()
@@ -140,7 +141,7 @@ func (s *ServiceAccounts) renew(ctx context.Context, name string, t *accountToke
 	return nil
 }
 
-// plan says when a token is renewed.
+// plan sets the time of a token's renewal.
 func (s *ServiceAccounts) plan(t *accountToken, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +155,7 @@ func (s *ServiceAccounts) plan(t *accountToken, due time.Time) {
 	}
 }
 
-// keep renews tokens as they come due, one after another.
+// keep renews tokens when they are due, one after another.
 func (s *ServiceAccounts) keep(ctx context.Context) {
 	defer close(s.done)
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// Each node sends the newest token of its own account; a token is renewed at 80% of its life, and again after a refusal.
+// Each node sends the newest token of its account. A token is renewed at 80% of its life, and again after a refusal.
 func TestAccountTokensAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()

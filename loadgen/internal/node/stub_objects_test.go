@@ -86,7 +86,7 @@ func (s *stub) changePod(name string, change func(*corev1.Pod)) {
 	})
 }
 
-// bind makes a pod that is bound to a node.
+// bind creates a pod that is bound to a node.
 func (s *stub) bind(node, name string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)},
@@ -119,7 +119,7 @@ func (s *stub) removePod(name string) (p *corev1.Pod) {
 	return p
 }
 
-// deletePod asks for a graceful end, as `kubectl delete pod` does. A pod that has ended has no grace period.
+// deletePod requests a graceful deletion, as `kubectl delete pod` does. A pod that has ended has no grace period.
 func (s *stub) deletePod(name string) {
 	now, grace := metav1.Now(), int64(30)
 	s.changePod(name, func(p *corev1.Pod) {

@@ -35,7 +35,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// patience of every wait in these tests: far more than any needs.
+// patience bounds every wait in these tests. It is far longer than any wait needs.
 const patience = 20 * time.Second
 
 // request is a request that the stub received.
@@ -44,14 +44,13 @@ type request struct {
 	body                      []byte
 }
 
-// stub is an API server with exactly known behaviour: it keeps nodes, leases
-// and pods, serves watches over protobuf, and does wrong what a test tells it
-// to.
+// stub is an API server with exactly known behaviour: it keeps nodes, leases and
+// pods, serves watches over protobuf, and fails as a test tells it to.
 type stub struct {
 	t      testing.TB
 	server *httptest.Server
 	ca     control.KeyPair
-	// traffic of its connections.
+	// traffic of the stub's connections.
 	traffic stubapi.Traffic
 
 	mu       sync.Mutex
@@ -64,11 +63,11 @@ type stub struct {
 	watches  map[*stubWatch]bool
 	conns    map[net.Conn]bool
 	changed  chan struct{} // closed at each change
-	// answer may take a request over: it returns true when it has answered.
+	// answer may handle a request: it returns true if it has answered.
 	answer func(http.ResponseWriter, request) bool
 	// forgetful: keep no record of requests.
 	forgetful bool
-	// noWatchList makes it a server before Kubernetes 1.35.
+	// noWatchList makes it behave as a server before Kubernetes 1.35.
 	noWatchList bool
 }
 
@@ -160,7 +159,7 @@ func (s *stub) update(f func()) {
 	s.changed = make(chan struct{})
 }
 
-// locked looks at the stub's state. It unlocks even when f ends the test.
+// locked calls f with the stub locked. It unlocks even if f ends the test.
 func (s *stub) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +205,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// seen is the requests of a method whose path has the suffix. The caller
+// seen returns the requests of a method whose path has the suffix. The caller
 // holds the lock, as in await.
 func (s *stub) seen(method, suffix string) []request {
 	var out []request
@@ -306,7 +305,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// podAddress that a status patch sets; empty before the containers run.
+// podAddress returns the address that a status patch sets, or "" before the
+// containers run.
 func podAddress(r request) string {
 	var p corev1.Pod
 	if err := json.Unmarshal(r.body, &p); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// tell sends an event to the watches that want it. The caller holds mu.
+// tell sends an event to the watches that select it. The caller holds mu.
 func (s *stub) tell(kind string, p *corev1.Pod) {
 	for w := range s.watches {
 		if w.resource == "pods" && w.wants(p) {
@@ -74,7 +74,7 @@ func (s *stub) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open is the watches of a resource. The caller holds the lock.
+// open returns the watches of a resource. The caller holds the lock.
 func (s *stub) open(resource string) []*stubWatch {
 	var out []*stubWatch
 	for w := range s.watches {
@@ -117,7 +117,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	reply(w, code, "v1", "Status", &metav1.Status{Status: "Failure", Code: int32(code), Reason: reason, Message: message})
 }
 
-// frame is one event of a watch, as an API server writes it.
+// frame returns a watch event as an API server writes it.
 func frame(kind, objectKind string, o marshaler) []byte {
 	body, err := encode("v1", objectKind, o)
 	if err != nil {

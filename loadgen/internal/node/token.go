@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A kubelet asks for a new token at 80% of the old one's life, or after a day (pkg/kubelet/token).
+// A kubelet requests a new token at 80% of the old token's life, or after a day (pkg/kubelet/token).
 const (
 	tokenMaxAge = 24 * time.Hour
 	tokenJitter = 10 * time.Second
@@ -19,7 +19,7 @@ const (
 // token is a service account token that a pod mounts.
 type token struct {
 	call call
-	life time.Duration // as asked for; 0: the server's choice, never refreshed
+	life time.Duration // as requested; 0: the server's choice, never refreshed
 }
 
 func tokensOf(pod *corev1.Pod) ([]token, error) {
@@ -66,8 +66,8 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 	return t, nil
 }
 
-// fetchToken retries until it has a pod's token; false when the pod ended first. Of restricted nodes a pod starts
-// without a token that is forbidden: they may make tokens in the run's namespaces only.
+// fetchToken retries until it has a pod's token. It returns false if the pod ended first. On restricted nodes a pod
+// starts without a token if the API server forbids it: these nodes may make tokens only in the run's namespaces.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
 	for failures := 1; ; failures++ {
 		if !k.in(p, starting) {
@@ -97,7 +97,7 @@ func (k *kubelet) refreshLater(life *life, p *pod, t token) {
 		there := k.pods[p.uid] == p && p.state <= running
 		k.mu.Unlock()
 		if there {
-			// What fails is counted; the old token is good for a while.
+			// Failures are counted; the old token is valid for a while.
 			k.late(life, func() { _, _ = k.link.do(life.ctx, t.call) })
 			k.refreshLater(life, p, t)
 		}

@@ -9,14 +9,14 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// The annotations of a pod with what its containers use, each an equal part: cores, and bytes.
+// Annotations with the use of a pod's containers, in cores and bytes. Each container uses an equal part.
 const (
 	cpuUsage    = "stormglass.dev/cpu-usage"
 	memoryUsage = "stormglass.dev/memory-usage"
 )
 
-// usageOf returns a running container's use of CPU and memory: an equal part of the pod's, by a demand or its
-// annotations; else a share of its requests, drawn from a quarter to three quarters; else 10m and 32Mi.
+// usageOf returns a running container's use of CPU and memory: an equal part of the pod's use, by a demand or its
+// annotations; otherwise a share of its requests, drawn from a quarter to three quarters; otherwise 10m and 32Mi.
 func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	share := 0.25 + draw(k.plan.Seed, "usage", string(pod.UID), c.Name)/2
 	parts := float64(len(pod.Spec.Containers))
@@ -39,15 +39,15 @@ func (k *kubelet) usageOf(pod *corev1.Pod, c *corev1.Container) (u usage) {
 	return u
 }
 
-// usage is a container's; demanded are the seconds of a demand so far that it follows.
+// usage is a container's use. demanded is the CPU seconds so far of the demand that it follows.
 type usage struct {
 	use
 	demanded float64
 	follows  bool
 }
 
-// cpuCounter adds up the CPU time of a container from one look at it to the next. Between two looks at which it follows
-// a demand it is exact; else what is used at the second counts for all of the time.
+// cpuCounter adds up the CPU time of a container from look to look. The sum is exact between two looks at which the
+// container follows a demand; otherwise the use at the second look counts for the whole time.
 type cpuCounter struct {
 	at       time.Time
 	seconds  float64
@@ -64,7 +64,7 @@ func (c *cpuCounter) count(now time.Time, u usage) {
 	c.at, c.demanded, c.follows = now, u.demanded, u.follows
 }
 
-// What a node uses without pods. metrics-server drops a node that uses nothing.
+// Use of a node without pods. metrics-server drops a node that uses nothing.
 const (
 	systemCores = 0.05
 	systemBytes = 256 << 20
@@ -119,7 +119,7 @@ func (k *kubelet) Summary(now time.Time) *stats.Summary {
 	return s
 }
 
-// cpuTime adds up a node's use from one look at it to the next: pods that end take theirs with them.
+// cpuTime adds up a node's use from look to look: the use of ended pods disappears with them.
 type cpuTime struct {
 	at      time.Time
 	seconds float64

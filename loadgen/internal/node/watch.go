@@ -16,21 +16,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// sink takes a watch's objects, in order. Calls must not block: they are made on a connection's read loop.
-// begin opens a listing, event brings a change or a listed object (ADDED), listed ends it: other objects are gone.
+// sink receives a watch's objects, in order. Its functions run on a connection's read loop and must not block. begin
+// opens a listing, event delivers a change or a listed object (ADDED), and listed ends the listing: objects not listed
+// are gone.
 type sink struct {
 	begin  func()
 	event  func(kind string, object []byte, v view)
 	listed func()
 }
 
-// noSink drops everything: only resourceVersions are read.
+// noSink drops everything: the watch only reads resourceVersions.
 func noSink() sink { return sink{func() {}, func(string, []byte, view) {}, func() {}} }
 
-// maxErrorBody bounds what is kept of a refusal.
+// maxErrorBody bounds the stored part of a refusal.
 const maxErrorBody = 64 << 10
 
-// watcher keeps one watch alive as package listwatch decides. It has no goroutine while the watch is open.
+// watcher keeps one watch alive, following package listwatch. It has no goroutine while the watch is open.
 type watcher struct {
 	life     *life
 	link     *link
@@ -39,9 +40,9 @@ type watcher struct {
 	selector string // as "&fieldSelector=...", or empty
 	layout   layout // what the sink wants to see of an object
 	sink     sink
-	// optional resources may be missing on an older server; refusable ones may be forbidden.
+	// optional resources may be missing on an older server; access to refusable ones may be forbidden.
 	optional, refusable bool
-	// timeout is the least that is asked as timeoutSeconds; the most is twice that.
+	// timeout is the least timeoutSeconds that is requested; the most is twice that.
 	timeout time.Duration
 	// listFirst is set for all watchers once a server has no WatchList.
 	listFirst *atomic.Bool
@@ -63,7 +64,7 @@ func (w *watcher) stop() {
 	w.detach()
 }
 
-// relist begins anew with a list.
+// relist starts over with a list.
 func (w *watcher) relist() {
 	w.detach()
 	w.mu.Lock()
@@ -107,8 +108,8 @@ func (w *watcher) open() {
 	}
 }
 
-// watchStream is one attempt at a watch: the handler of its stream. Its fields are the opening goroutine's, then the
-// read loop's.
+// watchStream is one attempt at a watch, and the handler of its stream. The opening goroutine owns its fields first,
+// then the read loop.
 type watchStream struct {
 	w       *watcher
 	stream  *h2conn.Stream // under w.mu
@@ -150,7 +151,7 @@ func (s *watchStream) open() error {
 	return nil
 }
 
-// list is how a watch begins on a server without WatchList.
+// list begins a watch on a server without WatchList.
 func (s *watchStream) list() error {
 	w := s.w
 	body, err := w.link.do(w.life.ctx, call{verb: "list", resource: w.resource, path: s.path(), urgent: true})
@@ -173,7 +174,7 @@ func (s *watchStream) list() error {
 	return nil
 }
 
-// advance notes the version that the watch has reached.
+// advance records the version that the watch has reached.
 func (s *watchStream) advance(version uint64) {
 	s.version = version
 	s.w.mu.Lock()
@@ -183,7 +184,7 @@ func (s *watchStream) advance(version uint64) {
 	}
 }
 
-// Header is the answer to the watch request.
+// Header receives the answer to the watch request.
 func (s *watchStream) Header(h h2conn.Header) {
 	s.header = h
 	w := s.w
@@ -199,7 +200,7 @@ func (s *watchStream) Header(h h2conn.Header) {
 	}
 }
 
-// Data brings a piece of the events, or of a refusal.
+// Data receives a piece of the events, or of a refusal.
 func (s *watchStream) Data(p []byte) {
 	if s.header.Status != http.StatusOK {
 		s.refusal = append(s.refusal, p[:min(len(p), maxErrorBody-len(s.refusal))]...)
@@ -234,13 +235,13 @@ func (s *watchStream) event(frame []byte) error {
 		s.listing = false
 		w.sink.listed()
 	}
-	if !s.listing { // a listing cut short must begin anew
+	if !s.listing { // an interrupted list must start over
 		s.advance(number(string(v.ResourceVersion)))
 	}
 	return nil
 }
 
-// abandon ends a stream that cannot go on.
+// abandon ends a stream that cannot continue.
 func (s *watchStream) abandon(err error) {
 	s.w.mu.Lock()
 	stream := s.stream
@@ -251,7 +252,7 @@ func (s *watchStream) abandon(err error) {
 	s.finish(err)
 }
 
-// End is the end of the stream.
+// End receives the end of the stream.
 func (s *watchStream) End(err error) {
 	if err == nil && s.header.Status != http.StatusOK {
 		err = statusError(s.header, s.refusal)
@@ -259,7 +260,7 @@ func (s *watchStream) End(err error) {
 	s.finish(err)
 }
 
-// finish decides, once per attempt, how the watch goes on.
+// finish decides, once per attempt, how the watch continues.
 func (s *watchStream) finish(err error) {
 	w := s.w
 	w.mu.Lock()
@@ -277,8 +278,8 @@ func (s *watchStream) finish(err error) {
 	}
 }
 
-// verdict counts how the attempt ended. It returns the wait before the next one, if there is one. The caller holds
-// w.mu.
+// verdict counts the outcome of the attempt. It returns the wait before the next attempt, and whether there is one. The
+// caller holds w.mu.
 func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again bool) {
 	w := s.w
 	if w.life.over() || w.optional && apierrors.IsNotFound(err) || w.refusable && apierrors.IsForbidden(err) {
@@ -303,7 +304,7 @@ func (s *watchStream) verdict(err error, held bool) (delay time.Duration, again 
 	return delay, true
 }
 
-// release gives back the count of an open watch. The caller holds w.mu.
+// release subtracts an open watch from the count. The caller holds w.mu.
 func (s *watchStream) release() bool {
 	held := s.held
 	if held {

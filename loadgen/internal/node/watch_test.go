@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 )
 
-// queries are those of the watches of pods so far. The caller holds the lock.
+// queries returns the queries of all pod watches so far. The caller holds the lock.
 func (s *stub) queries() []url.Values {
 	var out []url.Values
 	for _, r := range s.seen("GET", "/pods") {
@@ -84,10 +84,11 @@ func TestExpiredWatchRelistsAndFindsWhatIsGone(t *testing.T) {
 
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	s, f := started(t, nil)
-	// All is watched as the node sees it: the stub holds a watch before its
-	// answer is read, and a watch that breaks unanswered is none to resume. The
-	// pod comes after that, so that its event is read after the listing's end: a
-	// watch that breaks earlier begins anew, and finds by itself what it missed.
+	// Wait until the node itself sees all watches: the stub holds a watch before
+	// the node has read the answer, and a watch that breaks unanswered cannot be
+	// resumed. The pod comes after that, so that its event is read after the
+	// listing's end: a watch that breaks earlier starts over, and finds what it
+	// missed by itself.
 	eventually(t, "all is watched", func() bool { return f.Live().Watches == 6 })
 	s.bind("sg-0", "a", nil)
 	eventually(t, "it runs", func() bool { return f.Live().PodsRunning == 1 })
@@ -106,8 +107,8 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A connection that is lost breaks its watches; a version that is gone makes one
-// list again; that is a break too.
+// A lost connection breaks its watches. An expired version makes a watch list
+// again, which also counts as a break.
 func TestSamplesCountBreaksAndRelists(t *testing.T) {
 	dir := t.TempDir()
 	recorder, err := samples.Open(dir, nil)

@@ -42,7 +42,7 @@ func wrap(apiVersion, kind string, raw []byte) []byte {
 	return appendField(out, 4, []byte{}, 0)
 }
 
-// appendField writes a field as protobuf.Fields read it: v, or the number x where v is nil.
+// appendField writes a field as read by protobuf.Fields: v, or the number x if v is nil.
 func appendField(to []byte, n protowire.Number, v []byte, x uint64) []byte {
 	if v == nil {
 		return protowire.AppendVarint(protowire.AppendTag(to, n, protowire.VarintType), x)
@@ -58,7 +58,7 @@ func decode(data []byte, into interface{ Unmarshal([]byte) error }) error {
 	return into.Unmarshal(raw)
 }
 
-// view holds the fields read of most objects, which are echoes of our own writes.
+// view holds the fields that are read of most objects, which are echoes of our own writes.
 type view struct {
 	protobuf.Object
 	initialEventsEnd bool // a WatchList's closing bookmark
@@ -66,7 +66,7 @@ type view struct {
 	ready            []byte // status of the condition Ready
 }
 
-// layout is where a kind keeps what view holds, by the numbers of generated.proto.
+// layout says where a kind keeps the fields of view, by the numbers of generated.proto.
 type layout struct {
 	nodeName   protowire.Number // in spec
 	conditions protowire.Number // in status
@@ -88,7 +88,7 @@ func scan(object []byte, l layout) (v view, err error) {
 	return v, err
 }
 
-// number is a resourceVersion as a number (KEP-5504); 0 where it is none.
+// number parses a resourceVersion as a number (KEP-5504). It returns 0 if version is not a number.
 func number(version string) uint64 {
 	n, err := strconv.ParseUint(strings.TrimSpace(version), 10, 64)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// The view of an object must be what decoding it would have shown.
+// The view of an object must equal what decoding shows.
 func TestScanSeesWhatDecodingWould(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1700000000, 0))
 	p := &corev1.Pod{
@@ -47,7 +47,7 @@ func TestScanSeesWhatDecodingWould(t *testing.T) {
 	}
 }
 
-// What a server sends must never make this program fall over.
+// No input from a server may crash this program.
 func FuzzScan(f *testing.F) {
 	raw, err := (&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}).Marshal()
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Done says what an action came to, for the timeline.
+// Done is the outcome of an action, for the timeline.
 type Done struct {
-	// Selected are the objects that its target selected. Objects of them were acted on, Refused by a
-	// PodDisruptionBudget, Gone before it came to them.
+	// Selected objects matched the action's target. Of these, Objects were acted on, a PodDisruptionBudget refused
+	// Refused, and Gone disappeared before their turn.
 	Selected, Objects, Refused, Gone int
 }
 
-// String is a few words.
+// String describes the outcome in a few words.
 func (d Done) String() string {
 	words := []string{fmt.Sprintf("%d objects", d.Objects)}
 	if d.Refused > 0 {
@@ -40,13 +40,13 @@ func (d Done) String() string {
 	return strings.Join(words, ", ")
 }
 
-// one is an object of a selection.
+// one is a selected object.
 type one struct {
 	namespace, name string
 	index           int
 }
 
-// Act does an action on the objects that its target selects.
+// Act performs an action on the objects that its target selects.
 func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 	var r Resource
 	err := a.options.Retry(ctx, func() (err error) {
@@ -89,7 +89,7 @@ func (a *Objects) Act(ctx context.Context, x scenario.Action) (Done, error) {
 	return Done{len(selected), int(done.Load()), int(refusals.Load()), int(gone.Load())}, err
 }
 
-// subresource is the one that an action asks for.
+// subresource returns the subresource that an action uses.
 func subresource(x scenario.Action) string {
 	if x.Kind == "scale" {
 		return "scale"
@@ -97,13 +97,13 @@ func subresource(x scenario.Action) string {
 	return x.Subresource
 }
 
-// isThere reports whether an object is there for sure.
+// isThere reports whether an object certainly exists.
 func (a *Objects) isThere(ctx context.Context, r Resource, o one) bool {
 	_, err := a.metadata.Resource(r.GroupVersionResource).Namespace(o.namespace).Get(ctx, o.name, metav1.GetOptions{})
 	return err == nil
 }
 
-// doing is what the action does to each object.
+// doing returns a function that applies the action to one object.
 func (a *Objects) doing(r Resource, x scenario.Action) (func(context.Context, one) error, error) {
 	retried := func(f func(context.Context, one) error) func(context.Context, one) error {
 		return func(ctx context.Context, o one) error {
@@ -166,7 +166,7 @@ func (a *Objects) patch(ctx context.Context, r Resource, o one, subresource stri
 	return request.Do(ctx).Error()
 }
 
-// evict asks for evictions. One that a PodDisruptionBudget refuses is not repeated.
+// evict evicts a pod. It does not repeat an eviction that a PodDisruptionBudget refuses.
 func (a *Objects) evict(r Resource) func(context.Context, one) error {
 	return func(ctx context.Context, o one) error {
 		body, err := json.Marshal(map[string]any{
@@ -230,7 +230,8 @@ func (a *Objects) deleteCollection(ctx context.Context, r Resource, x scenario.A
 	return Done{Selected: len(selected), Objects: len(selected)}, err
 }
 
-// selector is the label selector of a selection: of a resource without namespaces, the run's own objects only.
+// selector returns the label selector of a selection. For cluster-scoped resources it selects only the run's own
+// objects.
 func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	selector := s.LabelSelector
 	if !r.Namespaced {
@@ -242,10 +243,10 @@ func (a *Objects) selector(r Resource, s scenario.Selection) string {
 	return selector
 }
 
-// given are the objects that a controller manager makes in each namespace, and makes again, by resource.
+// given lists, by resource, the objects that a controller manager creates in each namespace and recreates.
 var given = map[string]string{"configmaps": "kube-root-ca.crt", "serviceaccounts": "default"}
 
-// notGiven is the field selector that leaves given objects out of a selection, unless it names them.
+// notGiven returns a field selector that excludes given objects from a selection, unless it names them.
 func notGiven(s scenario.Selection) string {
 	if name := given[s.Resource]; name != "" && len(s.Names) == 0 {
 		return "metadata.name!=" + name
@@ -253,7 +254,7 @@ func notGiven(s scenario.Selection) string {
 	return ""
 }
 
-// namespacesOf are those that objects of a resource are in; "" for the cluster.
+// namespacesOf returns the namespaces of a resource's objects; "" stands for the cluster.
 func (a *Objects) namespacesOf(r Resource) []string {
 	if r.Namespaced {
 		return a.options.Namespaces
@@ -261,7 +262,7 @@ func (a *Objects) namespacesOf(r Resource) []string {
 	return []string{""}
 }
 
-// inNamespaces lists the objects of a selection, in the order of namespaces and names.
+// inNamespaces lists the objects of a selection, ordered by namespace and name.
 func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	namespaces := a.namespacesOf(r)
 	found := make([][]one, len(namespaces))
@@ -277,7 +278,7 @@ func (a *Objects) inNamespaces(ctx context.Context, r Resource, s scenario.Selec
 	return slices.Concat(found...), nil
 }
 
-// selected are the objects of a selection. Each call draws another share of them.
+// selected returns the objects of a selection. Each call draws a different share.
 func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection) ([]one, error) {
 	var all []one
 	err := meterOf(ctx).timed(func() (err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A control plane that is away for a moment is asked again; a PodDisruptionBudget that refuses is not.
+// A request to a control plane that is away for a moment is repeated; a refusal by a PodDisruptionBudget is not.
 func TestEvictionsOutlastAnElection(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// mostOutput is how much of the end of a command's output is kept for its error.
+// mostOutput bounds how much of the end of a command's output is kept for its
+// error.
 const mostOutput = 4 << 10
 
 // exec runs a command in the first container of a pod, as kubectl exec does.
@@ -31,7 +32,8 @@ func (a *Objects) exec(ctx context.Context, o one, command []string) error {
 	return err
 }
 
-// tail keeps the end of what is written, by both streams of a command at a time.
+// tail keeps the end of the output. Both streams of a command may write to it
+// concurrently.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

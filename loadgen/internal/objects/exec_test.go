@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Of a command that writes much, by both of its streams at a time, the last line is told.
+// tail keeps the last line of a command that writes much to both of its streams at
+// the same time.
 func TestTailHasTheLastLine(t *testing.T) {
 	var end tail
 	var streams sync.WaitGroup

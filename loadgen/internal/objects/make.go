@@ -30,9 +30,9 @@ const (
 	establishedPoll   = 200 * time.Millisecond
 )
 
-// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. Definitions of
-// custom resources come first, and are waited for. An object of a name that is not the run's own is an error. It
-// returns how many objects were made.
+// Make creates or applies the objects of a batch, as the action says, in order and a few at a time. It creates
+// definitions of custom resources first, and waits for them. An existing object that is not the run's own is an error.
+// Make returns how many objects it made.
 func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Action) (int, error) {
 	m := &making{Objects: a, all: all, action: x}
 	if x.OnlyMissing {
@@ -55,12 +55,12 @@ func (a *Objects) Make(ctx context.Context, all *scenario.Objects, x scenario.Ac
 
 func isDefinition(k scenario.ObjectKind) bool { return k.Kind == definition }
 
-// making is one batch that is made.
+// making is one batch in progress.
 type making struct {
 	*Objects
 	all     *scenario.Objects
 	action  scenario.Action
-	present map[string]bool // objects that are there, by path; nil: all are made
+	present map[string]bool // existing objects, by path; nil: all are made
 	made    atomic.Int64
 
 	mu          sync.Mutex // of all, which renders one at a time, and of definitions
@@ -74,7 +74,8 @@ func (m *making) at(i int) (scenario.Object, error) {
 	return o, err
 }
 
-// pass makes the definitions of custom resources, or all else. The rate is that of requests: what is there takes none.
+// pass creates either the definitions of custom resources or all other objects. The rate counts requests: existing
+// objects need none.
 func (m *making) pass(ctx context.Context, definitions bool) error {
 	missing, err := m.missing(definitions)
 	if err != nil {
@@ -100,7 +101,7 @@ func (m *making) pass(ctx context.Context, definitions bool) error {
 	})
 }
 
-// missing are the numbers of the definitions, or of all other objects, that are not there.
+// missing returns the numbers of the missing definitions, or of all other missing objects.
 func (m *making) missing(definitions bool) (all []int, err error) {
 	for i := range m.all.Len() {
 		if isDefinition(m.all.Kinds()[m.all.KindAt(i)]) != definitions {
@@ -124,7 +125,7 @@ func (m *making) missing(definitions bool) (all []int, err error) {
 	return all, nil
 }
 
-// defines notes a definition, and reports whether it is the first of that name.
+// defines records a definition, and reports whether it is the first of that name.
 func (m *making) defines(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +136,7 @@ func (m *making) defines(name string) bool {
 	return true
 }
 
-// findPresent lists what is there of the batch's kinds.
+// findPresent lists the existing objects of the batch's kinds.
 func (m *making) findPresent(ctx context.Context) error {
 	m.present = map[string]bool{}
 	for _, k := range m.all.Kinds() {
@@ -154,7 +155,7 @@ func (m *making) findPresent(ctx context.Context) error {
 	return nil
 }
 
-// each calls f with 0 to n-1, a few at a time, at most perSecond of them in a second unless that is 0.
+// each calls f with 0 to n-1, a few calls at a time, and at most perSecond calls per second unless that is 0.
 func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Context, i int) error) error {
 	meter := meterOf(ctx)
 	if perSecond <= 0 {
@@ -174,8 +175,8 @@ func each(ctx context.Context, n int, perSecond float64, f func(ctx context.Cont
 	return err
 }
 
-// Try asks the API server to check the first object of each kind of a batch, and returns what it says of one that it
-// can never take. What depends on objects that are not there yet is left to Make.
+// Try asks the API server to check the first object of each kind of a batch. It returns the server's error about an
+// object that can never be accepted. Make handles errors that depend on objects that do not exist yet.
 func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	firsts, err := all.Firsts()
 	if err != nil {
@@ -184,7 +185,7 @@ func (a *Objects) Try(ctx context.Context, all *scenario.Objects) error {
 	for _, o := range firsts {
 		r, err := ResourceOf(a.mapper, o)
 		if err != nil {
-			continue // its definition may come with the batch
+			continue // its definition may be part of the batch
 		}
 		a.options.Complete(o, r.Namespaced)
 		err = a.create(ctx, r, o, metav1.DryRunAll)
@@ -236,7 +237,7 @@ func (a *Objects) create(ctx context.Context, r Resource, o scenario.Object, dry
 	return request.Do(ctx).Error()
 }
 
-// apply applies an object with all its fields as ours.
+// apply applies an object, with us as the owner of all its fields.
 func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) error {
 	if o.Name == "" {
 		return errors.New("an object without a name cannot be applied")
@@ -257,7 +258,7 @@ func (a *Objects) apply(ctx context.Context, r Resource, o scenario.Object) erro
 	})
 }
 
-// own reports whether an object that is there is the run's.
+// own reports whether an existing object is the run's.
 func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
 	if r.Namespaced {
 		return true
@@ -266,7 +267,7 @@ func (a *Objects) own(ctx context.Context, r Resource, o scenario.Object) bool {
 	return err == nil && a.options.owns(there.Labels)
 }
 
-// awaitEstablished waits until the API server has taken up definitions of custom resources.
+// awaitEstablished waits until the API server serves definitions of custom resources.
 func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, establishedWithin)
 	defer cancel()
@@ -284,7 +285,7 @@ func (a *Objects) awaitEstablished(ctx context.Context, names []string) error {
 	return nil
 }
 
-// crd is what is read of a definition.
+// crd holds the fields that are read of a definition.
 type crd struct {
 	Spec struct {
 		Group string `json:"group"`
@@ -301,8 +302,8 @@ type crd struct {
 	} `json:"status"`
 }
 
-// notEstablished is why a definition is not in force, or "". Discovery has a custom resource some moments after it is
-// established, and resources are found by discovery.
+// notEstablished returns why a definition is not in force, or "". Discovery lists a custom resource only some moments
+// after it is established, and resources are found by discovery.
 func (a *Objects) notEstablished(ctx context.Context, name string) (string, error) {
 	var d crd
 	if err := a.read(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"+name, &d); err != nil {
@@ -320,7 +321,7 @@ func (a *Objects) notEstablished(ctx context.Context, name string) (string, erro
 	return why, nil
 }
 
-// undiscovered says which version of a custom resource discovery lacks, or "".
+// undiscovered returns the version of a custom resource that discovery lacks, or "".
 func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 	for _, v := range d.Spec.Versions {
 		if !v.Served {
@@ -338,7 +339,7 @@ func (a *Objects) undiscovered(ctx context.Context, d crd) (string, error) {
 	return "", nil
 }
 
-// read gets a path as JSON.
+// read gets a path and decodes the JSON.
 func (a *Objects) read(ctx context.Context, path string, into any) error {
 	answer := a.rest.Get().AbsPath(path).SetHeader("Accept", "application/json").Do(ctx)
 	if err := answer.Error(); err != nil { // Raw alone drops the reason of a refusal

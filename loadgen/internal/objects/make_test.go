@@ -13,7 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What is there is left out before the rate counts: it bounds requests.
+// Existing objects are left out before the rate counts, because the rate bounds
+// requests.
 func TestMissingObjectsAreThoseThatAreNotThere(t *testing.T) {
 	s, err := scenario.Parse("maps.yaml", []byte(`
 apiVersion: stormglass/v1alpha1

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// longestRequest is the range of a Meter: a request is repeated for as long as the control plane is away.
+// longestRequest is the range of a Meter: a request is repeated while the control plane is away.
 const longestRequest = 10 * time.Minute
 
 // Meter measures the requests of an action in a phase, over all its rounds. A nil Meter measures nothing. It is safe for concurrent use.
@@ -32,13 +32,13 @@ func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// meterOf is the Meter of a context; nil: it has none.
+// meterOf returns the Meter of a context, or nil.
 func meterOf(ctx context.Context) *Meter {
 	m, _ := ctx.Value(meterKey{}).(*Meter)
 	return m
 }
 
-// timed calls f and keeps how long it took.
+// timed calls f and records how long it took.
 func (m *Meter) timed(f func() error) error {
 	if m == nil {
 		return f()
@@ -49,7 +49,7 @@ func (m *Meter) timed(f func() error) error {
 	return err
 }
 
-// request calls f, which is one request, and keeps how long it took and whether it was answered.
+// request calls f, which sends one request, and records how long it took and whether it was answered.
 func (m *Meter) request(f func() error) error {
 	err := m.timed(f)
 	if m != nil && err == nil {
@@ -60,7 +60,7 @@ func (m *Meter) request(f func() error) error {
 	return err
 }
 
-// refuse counts a request, whose answer request counts, as refused by a PodDisruptionBudget.
+// refuse counts a request as refused by a PodDisruptionBudget. request has counted its answer.
 func (m *Meter) refuse() {
 	if m != nil {
 		m.mu.Lock()
@@ -69,7 +69,7 @@ func (m *Meter) refuse() {
 	}
 }
 
-// round counts n requests at a rate that have taken so long and have ended, or with ctx were cut off: those due later do not count then.
+// round adds n requests at a rate, which took the given time. If ctx ended, requests that were due later do not count.
 func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.Duration) {
 	if m == nil || perSecond <= 0 {
 		return
@@ -84,7 +84,7 @@ func (m *Meter) round(ctx context.Context, n int, perSecond float64, took time.D
 	m.took += took
 }
 
-// AddTo adds what was measured to an action's results.
+// AddTo adds the measurements to an action's results.
 func (m *Meter) AddTo(a *result.Action) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

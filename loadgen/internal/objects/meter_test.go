@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What an action did of its rate is measured: how long its requests were to take, and did; of a round that is cut off, what was due by then.
+// The meter records how much of its rate an action achieved: the intended and the actual duration of its requests. Of a
+// round that is cut off, only the requests due by then count.
 func TestMeterOfAnAction(t *testing.T) {
 	for name, c := range map[string]struct {
 		n             int

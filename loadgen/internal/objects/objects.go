@@ -1,6 +1,6 @@
-// Package objects does to objects of any resource what a scenario's batches and actions
-// say: it makes them from templates, and patches, deletes, evicts, scales and restarts
-// those of the run. Objects that are not the run's own are never changed.
+// Package objects applies a scenario's batches and actions to objects of any resource: it creates them from templates,
+// and patches, deletes, evicts, scales and restarts the run's objects. Objects that do not belong to the run are never
+// changed.
 package objects
 
 import (
@@ -25,15 +25,15 @@ import (
 
 // Options of Objects.
 type Options struct {
-	// Namespaces by the index that objects have; they exist.
+	// Namespaces by the objects' index. They exist already.
 	Namespaces []string
-	// Labels of every object. OwnLabel of them tells the run's own objects from others.
+	// Labels of every object. The label OwnLabel distinguishes the run's own objects from others.
 	Labels   map[string]string
 	OwnLabel string
-	// NodeSelector and Tolerations bring pods to the run's nodes. Nil: there are none.
+	// NodeSelector and Tolerations bring pods to the run's nodes. Nil adds nothing to pods.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// Seed draws the share of a selection.
+	// Seed of the draw of a selection's share.
 	Seed int64
 	// Retry repeats a request while the control plane is away. Nil: once.
 	Retry func(ctx context.Context, ask func() error) error
@@ -71,8 +71,7 @@ func New(config *rest.Config, o Options) (*Objects, error) {
 	return &Objects{options: o, config: config, rest: requests, metadata: listing, mapper: mapper}, nil
 }
 
-// Mapper finds the resources of kinds by discovery, which it asks when it is first used, and again for a kind that it
-// does not know.
+// Mapper finds the resources of kinds by discovery. It uses discovery on first use, and again for an unknown kind.
 func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -81,21 +80,21 @@ func Mapper(config *rest.Config) (*restmapper.DeferredDiscoveryRESTMapper, error
 	return restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), nil
 }
 
-// Resource is where objects of a kind are.
+// Resource is the API location of a kind's objects.
 type Resource struct {
 	schema.GroupVersionResource
 	Kind       string
 	Namespaced bool
 }
 
-// UnknownError is an object of a kind that the cluster lacks.
+// UnknownError reports an object of a kind that the cluster does not have.
 type UnknownError struct{ Object scenario.Object }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("%s: the cluster has no %s of %s (`kubectl api-resources` lists what it has; a custom one needs its definition before it)", e.Object.Place, e.Object.Kind, e.Object.APIVersion)
 }
 
-// ResourceOf finds the resource of an object's kind. An UnknownError: the cluster has no such kind.
+// ResourceOf finds the resource of an object's kind. It returns an UnknownError if the cluster has no such kind.
 func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	gv, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil {
@@ -111,7 +110,7 @@ func ResourceOf(mapper meta.RESTMapper, o scenario.Object) (Resource, error) {
 	return Resource{found.Resource, o.Kind, found.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
-// resourceOf is ResourceOf with a control plane that may be away.
+// resourceOf calls ResourceOf, and retries while the control plane is away.
 func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource, err error) {
 	err = a.options.Retry(ctx, func() error {
 		r, err = ResourceOf(a.mapper, o)
@@ -120,7 +119,7 @@ func (a *Objects) resourceOf(ctx context.Context, o scenario.Object) (r Resource
 	return r, err
 }
 
-// named finds a resource by its name, as "deployments.apps".
+// named finds a resource by its name, such as "deployments.apps".
 func (a *Objects) named(name string) (Resource, error) {
 	gr := schema.ParseGroupResource(name)
 	kind, err := a.mapper.KindFor(gr.WithVersion(""))
@@ -136,7 +135,7 @@ func (a *Objects) named(name string) (Resource, error) {
 	return Resource{}, fmt.Errorf("find resource %s: %w", name, err)
 }
 
-// Path is that of the collection in a namespace, or of one object of it and a subresource.
+// Path returns the path of the collection in a namespace, or of one object in it, with or without a subresource.
 func (r Resource) Path(namespace string, rest ...string) string {
 	var b strings.Builder
 	if r.Group == "" {
@@ -156,14 +155,14 @@ func (r Resource) Path(namespace string, rest ...string) string {
 	return b.String()
 }
 
-// podSpecs are where kinds have the spec of their pods.
+// podSpecs are the paths of the pod spec in kinds that have one.
 var podSpecs = map[string][]string{
 	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
 	"Deployment": {"spec", "template", "spec"}, "ReplicaSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
 	"DaemonSet": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"},
 }
 
-// Complete puts labels, namespace and placement into an object's manifest, in place.
+// Complete adds labels, namespace and placement to an object's manifest, in place.
 func (o Options) Complete(object scenario.Object, namespaced bool) {
 	metadata := child(object.Manifest, "metadata")
 	delete(metadata, "namespace")
@@ -186,7 +185,7 @@ func (o Options) Complete(object scenario.Object, namespaced bool) {
 	o.place(object.Manifest, path)
 }
 
-// nameNamespace puts a namespace's name into the texts of a manifest that have a mark for it, and returns the value.
+// nameNamespace replaces the mark for a namespace's name in the texts of a manifest, and returns the value.
 func nameNamespace(value any, name string) any {
 	switch v := value.(type) {
 	case string:
@@ -203,7 +202,7 @@ func nameNamespace(value any, name string) any {
 	return value
 }
 
-// place puts the selector and tolerations of the run's nodes into a pod's spec.
+// place adds the selector and tolerations of the run's nodes to a pod spec.
 func (o Options) place(manifest map[string]any, path []string) {
 	if len(o.NodeSelector) == 0 {
 		return
@@ -223,7 +222,7 @@ func (o Options) place(manifest map[string]any, path []string) {
 	spec["tolerations"] = tolerations
 }
 
-// child is the map in a map, made if there is none.
+// child returns the map under a key, and creates it if it is missing.
 func child(of map[string]any, key string) map[string]any {
 	c, ok := of[key].(map[string]any)
 	if !ok {
@@ -233,7 +232,7 @@ func child(of map[string]any, key string) map[string]any {
 	return c
 }
 
-// owns reports whether an object's labels are those of the run.
+// owns reports whether the labels mark an object of the run.
 func (o Options) owns(labels map[string]string) bool {
 	return labels[o.OwnLabel] != "" && labels[o.OwnLabel] == o.Labels[o.OwnLabel]
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// endless is a recorder whose storage is read until the query is called off,
-// and a little longer.
+// endless is a recorder whose storage is read until the query is cancelled, and a
+// little longer.
 type endless struct {
 	down
 	reading chan struct{}
@@ -37,15 +37,15 @@ type endlessQuerier struct {
 func (q endlessQuerier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, _ ...*labels.Matcher) storage.SeriesSet {
 	close(q.reading)
 	<-ctx.Done()
-	for range 1_000_000 { // as one does that is in the middle of many chunks
+	for range 1_000_000 { // like a query in the middle of many chunks
 		runtime.Gosched()
 	}
 	q.read.Store(true)
 	return storage.ErrSeriesSet(errors.New("called off"))
 }
 
-// TestCloseWaits: when the server is closed all reads of the storage have ended,
-// which is closed next.
+// TestCloseWaits: when the server is closed, all reads of the storage have ended. The
+// storage is closed next.
 func TestCloseWaits(t *testing.T) {
 	e := &endless{down: newDown(t), reading: make(chan struct{})}
 	s, err := observe.Start(listen(t), observe.Config{Recorder: e})

@@ -19,10 +19,10 @@ import (
 type answer struct {
 	data     any
 	warnings annotations.Annotations
-	query    string // that the warnings point into
+	query    string // to which the warnings refer
 }
 
-// handle is one request of the API. An error that is no badData came about in
+// handle serves one request of the API. An error that is not badData is an error of
 // the execution.
 type handle func(*http.Request) (answer, error)
 
@@ -41,7 +41,7 @@ type response struct {
 	Infos     []string `json:"infos,omitempty"`
 }
 
-// handler has every path of the API that only reads.
+// handler serves every read-only path of the API.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	both := []string{http.MethodGet, http.MethodPost} // long queries come as forms
@@ -122,7 +122,7 @@ func serve(h handle) http.HandlerFunc {
 	}
 }
 
-// kindOf is how the API calls an error, and its status.
+// kindOf returns the API's name for an error, and its status.
 func kindOf(err error) (code int, kind string) {
 	switch {
 	case isA[badData](err):
@@ -142,14 +142,14 @@ func isA[E error](err error) bool {
 	return ok
 }
 
-// limited cuts a list to the limit that was asked for, and says so.
+// limited cuts a list to the limit of the request, and adds a warning if it cut.
 func limited[T any](a answer, all []T, limit int) answer {
 	if limit > 0 && len(all) > limit {
 		all = all[:limit]
 		a.warnings = a.warnings.Add(errors.New("results truncated due to limit"))
 	}
 	if all == nil {
-		all = []T{} // nothing is [] there, not null
+		all = []T{} // an empty list is [] there, not null
 	}
 	a.data = all
 	return a

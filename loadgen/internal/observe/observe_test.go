@@ -68,7 +68,7 @@ func client(t *testing.T, s *observe.Server) v1.API {
 	return v1.NewAPI(c)
 }
 
-// must gives what a call of the API decoded, which had no warnings.
+// must returns the decoded result of an API call without error and warnings.
 func must[T any](t *testing.T) func(T, v1.Warnings, error) T {
 	return func(v T, warnings v1.Warnings, err error) T {
 		t.Helper()
@@ -193,8 +193,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// TestRefused: what is asked wrongly is answered in a line, and what would
-// change anything is not there.
+// TestRefused: a wrong request is answered in one line, and paths that would change
+// something do not exist.
 func TestRefused(t *testing.T) {
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})
@@ -235,8 +235,8 @@ func do(t *testing.T, req *http.Request) (code, text string) {
 	return resp.Status[:3], body
 }
 
-// TestThisMachineOnly: an address that others reach has to be asked for, and a
-// page that a browser opened by another name gets nothing.
+// TestThisMachineOnly: an address that other machines reach must be requested, and a
+// page that a browser opened under another name gets nothing.
 func TestThisMachineOnly(t *testing.T) {
 	if l, err := observe.Listen("0.0.0.0:0", false); err == nil {
 		l.Close()
@@ -253,7 +253,7 @@ func TestThisMachineOnly(t *testing.T) {
 	}
 }
 
-// TestOwnMetrics: the process that records can be scraped like the others.
+// TestOwnMetrics: the recording process can be scraped too.
 func TestOwnMetrics(t *testing.T) {
 	lab, _ := storm(t)
 	registry := prometheus.NewRegistry()
@@ -271,7 +271,7 @@ func TestOwnMetrics(t *testing.T) {
 	}
 }
 
-// TestPortTaken is one line that names the address.
+// TestPortTaken: the error is one line that names the address.
 func TestPortTaken(t *testing.T) {
 	lab, _ := storm(t)
 	s := start(t, observe.Config{Recorder: lab.Recorder()})

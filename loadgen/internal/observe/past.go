@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// Past stands for the recorders of runs that are over: they have no targets. Config.Samples
+// Past takes the place of the recorders of finished runs: they have no targets. Config.Samples
 // has their samples.
 type Past struct {
 	// Every is the longest interval between their scrapes.

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// requests are asked of ours and of a real Prometheus. A line is a method, a
+// requests are sent to our server and to a real Prometheus. A line is a method, a
 // path, and the parameters.
 const requests = `
 GET query query=up&time=END
@@ -93,7 +93,7 @@ GET metadata limit_per_metric=few
 GET metadata limit=0
 `
 
-// reply is an answer, comparable.
+// reply is an answer in comparable form.
 type reply struct {
 	code int
 	body any
@@ -134,8 +134,8 @@ func ask(t *testing.T, base, line, begin, end string) reply {
 	return r
 }
 
-// sortResults puts the series of an answer in order: storage gives them in its
-// own.
+// sortResults sorts the series of an answer: storage returns them in its own
+// order.
 func sortResults(body any) {
 	data, _ := body.(map[string]any)["data"].(map[string]any)
 	list, _ := data["result"].([]any)

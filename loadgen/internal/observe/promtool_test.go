@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
-// TestPromtool: Prometheus' own tool works with the server as with a Prometheus.
+// TestPromtool: Prometheus' own tool works with the server.
 func TestPromtool(t *testing.T) {
 	lab, end := storm(t)
 	url, at := start(t, observe.Config{Recorder: lab.Recorder()}).URL(), end.Format(time.RFC3339Nano)
@@ -40,8 +40,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// TestPromtoolChecksConfig: what is written for a Prometheus of the user's own
-// is a configuration of one, with the rules that ship.
+// TestPromtoolChecksConfig: the configuration for the user's Prometheus is valid, with
+// the shipped rules.
 func TestPromtoolChecksConfig(t *testing.T) {
 	dir, err := scrapeconfig.Write(t.TempDir(), []control.ScrapeTarget{
 		{Job: "etcd", Instance: "etcd-0", URL: "https://127.0.0.1:2379/metrics", ServerName: "etcd-0"},

@@ -86,7 +86,7 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	if err != nil {
 		return answer{}, badParameter("query", err)
 	}
-	defer q.Close() // what it gave is taken back then: it is converted before
+	defer q.Close() // it invalidates the result, so convert the result first
 	res := q.Exec(ctx)
 	a := answer{warnings: res.Warnings, query: expr}
 	if res.Err != nil {
@@ -112,8 +112,8 @@ func (s *Server) execute(r *http.Request, begin func(context.Context, promql.Que
 	return a, nil
 }
 
-// There are no native histograms among what a query gives: the text format,
-// which the recorder asks its targets for, has none.
+// Results have no native histograms: the text format, which the recorder requests
+// from its targets, has none.
 
 type apiSample struct {
 	Metric labels.Labels `json:"metric"`
@@ -163,7 +163,7 @@ func (p point) MarshalJSON() ([]byte, error) {
 	return append(b, '"', ']'), nil
 }
 
-// exemplars are none: they are not recorded.
+// exemplars returns an empty list: exemplars are not recorded.
 func (s *Server) exemplars(r *http.Request) (answer, error) {
 	if _, err := archive.NewParser().ParseExpr(r.FormValue("query")); err != nil {
 		return answer{}, badData{err}
@@ -195,7 +195,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("cannot parse %q to a valid timestamp", text)
 }
 
-// parseDuration reads seconds, with a fraction, or a duration as PromQL has it.
+// parseDuration reads seconds, with a fraction, or a PromQL duration.
 func parseDuration(text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil {
 		if math.Abs(s) > math.MaxInt64/float64(time.Second) || math.IsNaN(s) {
@@ -230,14 +230,14 @@ func optional(r *http.Request, name string, otherwise time.Time) (time.Time, err
 	return t, nil
 }
 
-// All of time, as Prometheus has it.
+// The range of all times, as in Prometheus.
 var (
 	minTime = time.Unix(math.MinInt64/1000+62135596801, 0).UTC()
 	maxTime = time.Unix(math.MaxInt64/1000-62135596801, 999999999).UTC()
 )
 
-// span is start and end of a request that may leave out either, in
-// milliseconds.
+// span returns the start and end of a request, both optional, in milliseconds
+// since 1970.
 func span(r *http.Request) (start, end int64, err error) {
 	from, err := optional(r, "start", minTime)
 	if err != nil {
@@ -247,7 +247,7 @@ func span(r *http.Request) (start, end int64, err error) {
 	return from.UnixMilli(), to.UnixMilli(), err
 }
 
-// limitOf is how many results are asked for at most; 0 means all.
+// limitOf returns the maximum number of results; 0 means all.
 func limitOf(r *http.Request) (int, error) {
 	text := r.FormValue("limit")
 	if text == "" {
@@ -274,7 +274,7 @@ func queryOptions(r *http.Request) (promql.QueryOpts, error) {
 	return promql.NewPrometheusQueryOpts(r.FormValue("stats") == "all", lookback), nil
 }
 
-// matchersOf are the selectors of match[]. None are no error.
+// matchersOf returns the selectors of match[], which may be missing.
 func matchersOf(r *http.Request) ([][]*labels.Matcher, error) {
 	sets, err := archive.NewParser().ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {

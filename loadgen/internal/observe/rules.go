@@ -25,16 +25,16 @@ import (
 )
 
 const (
-	// ruleInterval is of groups that name none.
+	// ruleInterval is the interval of groups that name none.
 	ruleInterval = 15 * time.Second
-	// ruleSamples bounds one rule: rules are ours, unlike queries.
+	// ruleSamples bounds one rule. It is larger than for queries, because the rules are ours.
 	ruleSamples = 50_000_000
 )
 
-// evaluator evaluates rules over what is recorded, into a store of its own.
+// evaluator evaluates rules over what is recorded, into a separate store.
 type evaluator struct {
 	manager *rules.Manager
-	samples storage.Queryable // what is recorded, and what the rules make of it
+	samples storage.Queryable // what is recorded, and the results of the rules
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	db      *tsdb.DB
@@ -73,12 +73,12 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first update of a manager leaves the alerts to wait until their state
-	// from before is restored. There is none: the store is new.
+	// The first update of a manager delays the alerts until their earlier state is
+	// restored. The store is new, so there is nothing to restore.
 	if err := e.manager.Update(ruleInterval, nil, labels.EmptyLabels(), externalURL, nil); err != nil {
 		return nil, err
 	}
-	for _, name := range names { // for an error that says what is wrong: Update's does not
+	for _, name := range names { // for an error with the reason, which Update does not give
 		if _, errs := files.Load(name, false, model.LegacyValidation); len(errs) > 0 {
 			return nil, errors.Join(errs...)
 		}
@@ -86,7 +86,7 @@ func newEvaluator(c Config, externalURL string) (_ *evaluator, err error) {
 	return e, e.manager.Update(ruleInterval, names, labels.EmptyLabels(), externalURL, nil)
 }
 
-// close may be called of a half-made one.
+// close also works if newEvaluator failed halfway.
 func (e *evaluator) close() error {
 	var errs []error
 	if e.manager != nil {
@@ -234,7 +234,7 @@ func group(g *rules.Group, sets [][]*labels.Matcher, kind string, wanted []strin
 	return out
 }
 
-// alerts lists those that are pending or fire.
+// alerts lists the alerts that are pending or firing.
 func (s *Server) alerts(*http.Request) (answer, error) {
 	all := []apiAlert{}
 	for _, rule := range s.rules.manager.AlertingRules() {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 )
 
-// always are rules whose states do not depend on data.
+// always has rules whose states do not depend on data.
 const always = `
 groups:
   - name: g
@@ -27,7 +27,7 @@ groups:
 `
 
 // TestRulesLikePrometheus: a real Prometheus server with the same rules shows
-// them, and the alerts, in the same form, and in the same states.
+// them, and the alerts, in the same form and the same states.
 func TestRulesLikePrometheus(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
@@ -42,7 +42,7 @@ func TestRulesLikePrometheus(t *testing.T) {
 		"rules", "alerts", "rules?type=record", "rules?type=alert&exclude_alerts=true", "rules?rule_name[]=Waits", "rules?rule_group[]=other",
 		`rules?match[]={severity="warning"}`,
 	} {
-		// Both have settled when the alert fires that may.
+		// Both servers have settled when the alert that may fire does.
 		settled := func(base string) any {
 			await(t, "fired at "+base, func() bool {
 				text, err := json.Marshal(timeless(t, base+"/api/v1/alerts"))
@@ -56,8 +56,8 @@ func TestRulesLikePrometheus(t *testing.T) {
 	}
 }
 
-// timeless reads an answer without what differs from server to server: times,
-// and where files are.
+// timeless reads an answer without what differs between servers: times, and paths of
+// files.
 func timeless(t *testing.T, url string) any {
 	t.Helper()
 	resp, err := http.Get(url)

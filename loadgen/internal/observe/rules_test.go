@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// down is a recorder by which one of two members has been down for a while,
-// and will be: rules are evaluated by the clock on the wall.
+// down is a recorder in which one of two members has been down for a while, and
+// stays down: rules are evaluated by the wall clock.
 type down struct{ record.Storage }
 
 func newDown(t *testing.T) down {
@@ -69,9 +69,9 @@ groups:
       - {alert: Never, expr: up == 2}
 `)}}
 
-// TestRules: rules are evaluated over what is recorded and over each other;
-// their states, ALERTS and records can be asked for; and none of it is written
-// into the archive.
+// TestRules: rules are evaluated over what is recorded and over each other.
+// Their states, ALERTS and records can be queried. None of them is written into
+// the archive.
 func TestRules(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	recorder := newDown(t)
@@ -138,7 +138,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestShippedRules: every group of package alerts is there.
+// TestShippedRules: every group of package alerts is loaded.
 func TestShippedRules(t *testing.T) {
 	loaded, err := alerts.Load()
 	if err != nil {
@@ -163,8 +163,8 @@ func TestShippedRules(t *testing.T) {
 	}
 }
 
-// TestBadRules: a rule that cannot be evaluated is an error that names its
-// file, and nothing is left behind.
+// TestBadRules: a rule that cannot be evaluated is an error with its file name,
+// and nothing is left behind.
 func TestBadRules(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	bad := fstest.MapFS{"mine.yaml": {Data: []byte("groups: [{name: g, rules: [{record: a, expr: 'sum('}]}]")}}

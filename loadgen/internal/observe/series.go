@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// series lists the labels of the series that any selector fits.
+// series lists the labels of the series that match any selector.
 func (s *Server) series(r *http.Request) (answer, error) {
 	if len(r.Form["match[]"]) == 0 {
 		return answer{}, badData{errors.New("no match[] parameter provided")}
@@ -51,7 +51,7 @@ func (s *Server) labelNames(r *http.Request) (answer, error) {
 
 func (s *Server) labelValues(r *http.Request) (answer, error) {
 	name := r.PathValue("name")
-	if len(name) > 3 && name[:3] == "U__" { // how names are written that a path cannot have
+	if len(name) > 3 && name[:3] == "U__" { // the form of names that a path cannot have
 		name = model.UnescapeName(name, model.ValueEncodingEscaping)
 	}
 	if !model.UTF8Validation.IsValidLabelName(name) {
@@ -64,7 +64,7 @@ func (s *Server) labelValues(r *http.Request) (answer, error) {
 	})
 }
 
-// search reads what the three have in common and gives them a querier.
+// search reads the parameters that all three searches have, and gives them a querier.
 func (s *Server) search(r *http.Request, find func(ctx context.Context, q storage.Querier, sets [][]*labels.Matcher, start, end int64, limit int) (answer, error)) (a answer, err error) {
 	limit, err := limitOf(r)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Server) search(r *http.Request, find func(ctx context.Context, q storag
 	return find(r.Context(), q, sets, start, end, limit)
 }
 
-// union answers with what find gives for any of the sets, or without matchers where there
-// is none, sorted.
+// union answers with what find gives for any of the sets, sorted. Without sets it calls find once,
+// without matchers.
 func union(sets [][]*labels.Matcher, limit int, find func([]*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}

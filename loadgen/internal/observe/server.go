@@ -8,13 +8,13 @@
 // them: 30 modules, most of an OpenTelemetry collector, and 14 MB more of a
 // program of 62 (docs/design.md).
 //
-// It is read-only. Results of rules go into a store of their own: observing
-// a run does not change its archive.
+// It is read-only. Results of rules go into a separate store: observing a run does
+// not change its archive.
 //
-// It serves this machine: it listens on loopback addresses only unless it is
-// told otherwise, and refuses requests under another host name, so that no page
-// in a browser can ask it by a name of its own (DNS rebinding). There is no
-// password, as Prometheus has none.
+// It serves this machine: it listens only on loopback addresses unless Public is
+// set, and refuses requests under another host name, so that no page in a browser
+// can reach it by its own name (DNS rebinding). It has no password, like
+// Prometheus.
 package observe
 
 import (
@@ -41,15 +41,15 @@ import (
 
 const (
 	// A query shares the process with the recorder: its bounds are a tenth of
-	// Prometheus' own, which are for a server.
+	// Prometheus' own, which are for a separate server.
 	maxSamples   = 5_000_000
 	queryTimeout = 30 * time.Second
 	maxQueries   = 4
-	// lastAnswers is the time that queries under way have when the server closes.
+	// lastAnswers is how long queries in progress may run when the server closes.
 	lastAnswers = 2 * time.Second
 )
 
-// Recorder is the observed recorder: package record's.
+// Recorder is the observed recorder, of package record.
 type Recorder interface {
 	Live() record.Storage
 	Targets() []record.TargetState
@@ -63,18 +63,18 @@ type Config struct {
 	Public bool
 	// Recorder to observe. It outlives the Server.
 	Recorder Recorder
-	// Samples that are served. They outlive the Server. Nil means those of the Recorder.
+	// Samples that are served. They outlive the Server. Nil means the samples of the Recorder.
 	Samples storage.Queryable
-	// Metrics are the process' own, served as /metrics. Nil means none.
+	// Metrics are the metrics of this process, served as /metrics. Nil means none.
 	Metrics prometheus.Gatherer
 	// Rules are rule files (*.yaml) to evaluate. Nil means none.
 	Rules fs.FS
-	// Retention of what the rules make; zero means for ever.
+	// Retention is how long the results of rules are kept; zero means forever.
 	Retention time.Duration
 	// Version of Stormglass, for status/buildinfo.
 	Version string
-	// Now is the time of queries that name none. Nil means time.Now. Rules go by
-	// the clock on the wall.
+	// Now is the time of queries that name none. Nil means time.Now. Rules use the wall
+	// clock.
 	Now func() time.Time
 }
 
@@ -86,13 +86,13 @@ type Server struct {
 	http     *http.Server
 	served   chan struct{}
 	answers  sync.WaitGroup    // under way
-	samples  storage.Queryable // the recorder's and the rules'
+	samples  storage.Queryable // the recorder's samples and the rules' results
 	engine   *promql.Engine
 	rules    *evaluator
 }
 
-// Listen listens on HOST:PORT; port 0 takes a free one. It refuses what
-// loopback.Check does.
+// Listen listens on HOST:PORT; port 0 takes a free one. It refuses the addresses that
+// loopback.Check refuses.
 func Listen(addr string, public bool) (net.Listener, error) {
 	if err := loopback.Check(addr, public); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func Listen(addr string, public bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// Start begins to answer on a listener, which is closed with the Server, and to
-// evaluate the rules.
+// Start begins to answer on a listener, which the Server closes, and to evaluate the
+// rules.
 func Start(listener net.Listener, c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -128,7 +128,7 @@ func Start(listener net.Listener, c Config) (*Server, error) {
 	return s, nil
 }
 
-// counted lets Close wait for the answers under way.
+// counted lets Close wait for the answers in progress.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.answers.Add(1)
@@ -137,7 +137,7 @@ func (s *Server) counted(h http.Handler) http.Handler {
 	})
 }
 
-// URL is where the API is, http://HOST:PORT, as this machine reaches it.
+// URL returns the URL of the API, http://HOST:PORT, as this machine reaches it.
 func (s *Server) URL() string {
 	at := s.listener.Addr().String()
 	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
@@ -146,8 +146,8 @@ func (s *Server) URL() string {
 	return "http://" + at
 }
 
-// Close ends the evaluation of rules and all queries, and removes what the
-// rules made. All reads of the recorder's storage have ended when it returns.
+// Close ends the evaluation of rules and all queries, and removes the results of
+// rules. All reads of the recorder's storage have ended when it returns.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
 	defer cancel()
@@ -159,7 +159,7 @@ func (s *Server) Close() error {
 	return s.rules.close()
 }
 
-// slots bounds how many queries run at a time; the others wait.
+// slots bounds how many queries run at a time; further queries wait.
 type slots chan struct{}
 
 func (s slots) GetMaxConcurrent() int { return cap(s) }
@@ -175,7 +175,7 @@ func (s slots) Insert(ctx context.Context, _ string) (int, error) {
 	}
 }
 
-// cause is the error of the system alone: the address is said once.
+// cause returns only the system's error, without the address, which the message already has.
 func cause(err error) error {
 	if syscall, ok := errors.AsType[*os.SyscallError](err); ok {
 		return syscall.Err

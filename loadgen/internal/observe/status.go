@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// prometheusVersion is that of the Prometheus which is linked: Grafana decides
-// by it what it may ask for.
+// prometheusVersion returns the version of the linked Prometheus: Grafana decides
+// by it which requests it may send.
 func prometheusVersion(linked []*debug.Module) string {
 	for _, m := range linked {
 		if m.Path != "github.com/prometheus/prometheus" {
@@ -59,17 +59,17 @@ func (s *Server) runtimeInfo(*http.Request) (answer, error) {
 	}}, nil
 }
 
-// flags are none of Prometheus'.
+// flags returns an empty list: the server has none of Prometheus' flags.
 func (s *Server) flags(*http.Request) (answer, error) { return answer{data: map[string]string{}}, nil }
 
-// config answers with the configuration of a Prometheus that records the same, in short.
+// config answers with a short configuration of a Prometheus that records the same.
 func (s *Server) config(*http.Request) (answer, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "global:\n  scrape_interval: %s\n  evaluation_interval: %s\n", model.Duration(s.c.Recorder.Interval()), model.Duration(ruleInterval))
 	return answer{data: map[string]string{"yaml": b.String()}}, nil
 }
 
-// metadata lists the types of metrics, which Grafana's query builder goes by. Help is not recorded.
+// metadata lists the types of metrics, which Grafana's query builder uses. Help is not recorded.
 func (s *Server) metadata(r *http.Request) (answer, error) {
 	limit := -1
 	for name, n := range map[string]*int{"limit": &limit, "limit_per_metric": new(int)} { // of each there is one
@@ -111,7 +111,7 @@ type apiTarget struct {
 
 type apiTargets struct {
 	ActiveTargets       []apiTarget    `json:"activeTargets"`
-	DroppedTargets      []apiTarget    `json:"droppedTargets"` // there are none
+	DroppedTargets      []apiTarget    `json:"droppedTargets"` // always empty
 	DroppedTargetCounts map[string]int `json:"droppedTargetCounts"`
 }
 
@@ -145,12 +145,12 @@ func (s *Server) target(t record.TargetState) apiTarget {
 	}
 }
 
-// alertmanagers answers that there are none.
+// alertmanagers answers with empty lists: the server uses no Alertmanager.
 func (s *Server) alertmanagers(*http.Request) (answer, error) {
 	return answer{data: map[string][]any{"activeAlertmanagers": {}, "droppedAlertmanagers": {}}}, nil
 }
 
-// oneOf reports whether a list of wanted names is empty or has the name.
+// oneOf reports whether the list of wanted names is empty or has the name.
 func oneOf(wanted []string, name string) bool {
 	return len(wanted) == 0 || slices.Contains(wanted, name)
 }

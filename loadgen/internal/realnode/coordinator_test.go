@@ -16,11 +16,12 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// What `run --render` prints runs the scenario in the cluster: the pods of the run and of its workers are admitted under the profile
-// "restricted", the Job completes when all gates pass and fails when one does not, and says the verdict. Nothing of the run is left.
+// The output of `run --render` runs the scenario in the cluster: the pods of the run and of its workers are admitted under the
+// profile "restricted". The Job completes if all gates pass, fails if one does not, and prints the verdict. Nothing of the run is
+// left.
 func TestRunInTheCluster(t *testing.T) {
 	s := newSite(t)
-	must(t, onlyOn(s, s.a)) // pods of one node do not reach those of another here
+	must(t, onlyOn(s, s.a)) // here pods of one node do not reach pods of another
 	for name, c := range map[string]struct {
 		args    []string
 		ends    batchv1.JobConditionType
@@ -76,11 +77,11 @@ func TestRunInTheCluster(t *testing.T) {
 	}
 }
 
-// kubectl runs kubectl with these arguments and that input.
+// kubectl runs kubectl with these arguments and this input.
 func (s *site) kubectl(stdin []byte, args ...string) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.ctx, plane.Binary, append([]string{"--kubeconfig", plane.Cluster().Kubeconfigs["admin"]}, args...)...)
-	cmd.Args[0] = "kubectl" // the program that it then is
+	cmd.Args[0] = "kubectl" // under this name the binary acts as kubectl
 	cmd.Stdin = bytes.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

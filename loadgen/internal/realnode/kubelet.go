@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeletPort is the first kubelet's, and the next ones' the ports after it.
+// kubeletPort is the port of the first kubelet; the next kubelets have the ports after it.
 const kubeletPort = 10250
 
-// kubeletConfig is all that differs from a kubelet's defaults. Control groups for pods need those of the kubelet, which
-// a container has not; the API server's certificate is as good as an administrator's.
+// kubeletConfig has all differences from a kubelet's defaults. Control groups for pods need the kubelet's control groups,
+// which are missing in a container. The API server's certificate has an administrator's rights.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %[1]s
@@ -48,12 +48,12 @@ volumePluginDir: %[3]s/volume-plugins
 podLogsDir: %[3]s/pod-logs
 `
 
-// pluginsOfKubelets is made by a kubelet wherever its own directory is.
+// pluginsOfKubelets is a directory that every kubelet makes, even if its own directory is elsewhere.
 const pluginsOfKubelets = "/usr/libexec/kubernetes"
 
-// Join starts a kubelet as a node of the plane. stop ends it, and leaves its pods running. Kubelets after the first
-// share its runtime and addresses: they end each other's pods, so they are for nodes without any. settings are fields of its KubeletConfiguration, in YAML, as
-// `evictionHard: {memory.available: 1Gi}`.
+// Join starts a kubelet as a node of the plane. stop ends it, and leaves its pods running. Kubelets after the first share its
+// runtime and addresses: they end each other's pods, so they are for nodes without pods. settings are fields of its
+// KubeletConfiguration, in YAML, such as `evictionHard: {memory.available: 1Gi}`.
 func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop func(), err error) {
 	dir := filepath.Join(n.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -74,7 +74,7 @@ func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop 
 	if err := writePair(serving, filepath.Join(dir, "serving")); err != nil {
 		return nil, err
 	}
-	clients, err := os.ReadFile(n.cluster.NodeCA.CertFile) // the plane's directory may be none of the node's
+	clients, err := os.ReadFile(n.cluster.NodeCA.CertFile) // the node may not see the plane's directory
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (n *Node) Join(ctx context.Context, name string, settings ...string) (stop 
 		"--root-dir", dir, "--cert-dir", filepath.Join(dir, "pki"), "--v", "2")
 }
 
-// WriteKubeconfig writes a file by which a program in the node reaches the API server, as the user of a configuration.
+// WriteKubeconfig writes a kubeconfig with which a program in the node reaches the API server, as the user of c.
 func (n *Node) WriteKubeconfig(c *rest.Config, path string) error {
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: n.server, CertificateAuthorityData: c.CAData, TLSServerName: c.ServerName}

@@ -15,22 +15,22 @@ import (
 	"strconv"
 )
 
-// link is the network between this machine and a node, and what it has for pods. The zero value is none.
+// link is the network between this machine and a node, and the node's network for pods. The zero value means no network.
 type link struct {
 	device     string // of this machine
 	host, node netip.Addr
 	pods       netip.Prefix
 }
 
-// mostNodes are as many as have a network of their own on this machine at a time.
+// mostNodes is how many nodes can have their own network on this machine at a time.
 const mostNodes = 256
 
-// nodeAddresses gives the node $0 with the way $1 to this machine, and the address $2 at which the API server is
+// nodeAddresses gives the node the address $0, the route $1 to this machine, and the address $2 at which the API server is
 // reached.
 const nodeAddresses = `ip address add "$0/25" dev eth0 && ip link set eth0 up && ip route add default via "$1" &&
 ip address add "$2/32" dev lo && echo 1 >/proc/sys/net/ipv4/ip_forward`
 
-// connect connects a node with this machine, by the first network that no other node has.
+// connect connects a node with this machine, using the first network that no other node has.
 func connect(ctx context.Context, s *namespaces, service netip.Addr) (link, error) {
 	pid := strconv.Itoa(s.first.Process.Pid)
 	for k := range mostNodes {
@@ -96,8 +96,8 @@ func ip(ctx context.Context, args ...string) error {
 	return fmt.Errorf("ip %s: %w: %s", args, err, bytes.TrimSpace(out))
 }
 
-// relay serves the API server in the node, at the Service's address for pods and on the loopback device for the node's
-// own programs, whose URL it returns: the rules of a kube-proxy refuse a Service without endpoints.
+// relay serves the API server in the node: at the Service's address for pods, and on the loopback device for the node's own
+// programs. It returns the loopback URL, because the rules of a kube-proxy refuse a Service without endpoints.
 func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	to, err := url.Parse(n.cluster.Server)
 	if err != nil {
@@ -119,7 +119,7 @@ func (n *Node) relay(service netip.AddrPort) (server string, err error) {
 	return server, nil
 }
 
-// serveRelay copies what comes on connections to an address of this machine, and back, until l is closed.
+// serveRelay forwards connections to an address of this machine, in both directions, until l is closed.
 func serveRelay(l net.Listener, to string) {
 	for {
 		in, err := l.Accept()

@@ -19,19 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces are a node's process IDs, mounts and network. The kernel kills all processes in them, and removes all
-// that they mounted, when the first one ends.
+// namespaces are the process IDs, mounts and network of a node. When the first process ends, the kernel kills all processes in
+// them and removes their mounts.
 type namespaces struct {
 	first *exec.Cmd
-	alive io.Closer   // the first process' input: it ends as this closes, also by the death of this program
+	alive io.Closer   // the first process' input: the process ends when this closes, also if this program dies
 	calls chan func() // run by a thread in the namespaces
 }
 
-// replaced are directories of this machine that runtime and kubelet write to wherever their own are. A node has others
-// in their place.
+// replaced are directories of this machine to which the runtime and the kubelet write, even if their own are elsewhere. A node has
+// others in their place.
 var replaced = []string{"run", "var/lib", "var/log"}
 
-// firstProcess replaces directories by those of $0 and waits for the end of its input.
+// firstProcess mounts the directories of $0 over this machine's, and waits for the end of its input.
 var firstProcess = `set -e
 mount --make-rprivate /
 for d in ` + strings.Join(replaced, " ") + `; do mount --bind "$0/$d" "/$d"; done
@@ -76,11 +76,11 @@ func newNamespaces(dir string) (*namespaces, error) {
 	return s, nil
 }
 
-// enter returns a channel whose functions are called by a thread in the namespaces of a process.
+// enter returns a channel of functions, which a thread in the namespaces of a process calls.
 func enter(pid int) (chan func(), error) {
 	calls, entered := make(chan func()), make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		err := setns(pid)
 		entered <- err
 		if err != nil {
@@ -113,7 +113,7 @@ func (s *namespaces) within(f func() error) error {
 	return <-done
 }
 
-// stopWithin is how long a program may take to end by itself.
+// stopWithin is how long a program may take to end after the signal.
 const stopWithin = 20 * time.Second
 
 // start starts a program in the namespaces, its output added to a log.

@@ -1,13 +1,13 @@
 // Package realnode runs real kubelets on this machine, with containerd and runc, joined to a bundled plane.
 //
-// A Node has process IDs, mounts and a network of its own. All its processes and mounts end with it, and it ends with
-// the program that started it, also with one that is killed:
+// A Node has separate process IDs, mounts and a network. All its processes and mounts end with it. It ends with the program
+// that started it, even if that is killed:
 //
 //	this machine, 10.213.K.1 ── node, 10.213.K.2 ── pods, 10.213.K.128/25
 //
 // Pods reach the API server at the address of the Service kubernetes, and programs of this machine at HostAddress. The
-// API server and programs of this machine reach the kubelet and the pods. Other Services have no address, as no
-// kube-proxy runs but one that the caller starts; there is no DNS; and pods of one node do not reach those of another.
+// API server and programs of this machine reach the kubelet and the pods. Other Services have an address only if the caller
+// starts a kube-proxy. There is no DNS. Pods of one node do not reach pods of another.
 //
 // Images come from programs, see LoadImage: there is no registry. Containers need imagePullPolicy Never or
 // IfNotPresent.
@@ -36,24 +36,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// KubeletEnv names the kubelet program where Options do not.
+// KubeletEnv is the environment variable with the kubelet program, used if Options name none.
 const KubeletEnv = "STORMGLASS_KUBELET"
 
 // Options configure a Node.
 type Options struct {
-	// Name is the node's; Start returns once it is Ready. Empty: no kubelet runs before Join.
+	// Name is the name of the node; Start returns when it is Ready. Empty: no kubelet runs before Join.
 	Name string
-	// Kubelet is the program, "" that of $STORMGLASS_KUBELET (`make kubelet` builds one).
+	// Kubelet is the program; "" means $STORMGLASS_KUBELET (`make kubelet` builds one).
 	Kubelet string
-	// Settings are fields of the kubelet's configuration, see Join.
+	// Settings are fields of the kubelet's configuration, as for Join.
 	Settings []string
-	// Dir holds configuration and logs, and is left there. Empty: a temporary directory that Stop removes.
+	// Dir holds configuration and logs, which Stop leaves there. Empty means a temporary directory that Stop removes.
 	Dir string
 }
 
 // Node is a container runtime and the kubelets that use it.
 type Node struct {
-	// Name is that of Options.
+	// Name is the Name of Options.
 	Name string
 
 	kubelet    string
@@ -64,14 +64,14 @@ type Node struct {
 	temporary  bool
 	spaces     *namespaces
 	link       link
-	// madePlugins is set where this machine had no directory of plugins before.
+	// madePlugins is set if this machine had no directory of plugins before.
 	madePlugins bool
 	relays      []net.Listener
 	server      string // URL of the API server for programs in the node
 	kubelets    int    // that were started
 }
 
-// Start brings up a container runtime and, where Options name a node, its kubelet.
+// Start starts a container runtime and, if Options name a node, its kubelet.
 func Start(ctx context.Context, cluster control.Cluster, o Options) (*Node, error) {
 	missing, plugins := Lacks()
 	if len(missing) > 0 {
@@ -152,7 +152,7 @@ func (n *Node) start(ctx context.Context, plugins string) (err error) {
 	return n.startRuntime(ctx, plugins)
 }
 
-// HostAddress is where pods reach programs of this machine that listen on it, or on all addresses.
+// HostAddress is the address at which pods reach programs of this machine that listen on it, or on all addresses.
 func (n *Node) HostAddress() netip.Addr { return n.link.host }
 
 // Address is the node's InternalIP.
@@ -167,8 +167,8 @@ func (n *Node) Run(program string, args ...string) (stop func(), err error) {
 	return n.spaces.start(filepath.Join(n.dir, filepath.Base(program)+".log"), path, args...)
 }
 
-// Stop kills all processes of the node, and removes its network and control groups. Its Node object stays, as that of
-// a machine that was switched off.
+// Stop kills all processes of the node, and removes its network and control groups. Its Node object stays, as it does
+// for a machine that was switched off.
 func (n *Node) Stop() error {
 	if n.dir == "" {
 		return nil

@@ -35,7 +35,7 @@ var plane planetest.Plane
 // killedEnv names the cluster of a test program that starts a node and is then killed.
 const killedEnv = "REALNODE_TEST_KILLED"
 
-// killedNode is its node.
+// killedNode is the name of that node.
 const killedNode = "real-d"
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func start(t *testing.T, ctx context.Context, name string) *Node {
 	return n
 }
 
-// forget deletes the object of a node that has ended: until it is NotReady, pods of other tests would be put there.
+// forget deletes the Node object of a node that has ended: until it is NotReady, pods of other tests would be put there.
 func forget(t *testing.T, name string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Cluster().Kubeconfigs["admin"])
@@ -85,7 +85,7 @@ func poll(t *testing.T, ctx context.Context, what string, f func() bool) {
 
 const image = "stormglass.invalid/test:1"
 
-// restricted makes a pod's container one that Pod Security allows at its strictest.
+// restricted returns a pod that the strictest profile of Pod Security admits.
 func restricted(args ...string) corev1.PodSpec {
 	yes, no, user := true, false, int64(1000)
 	return corev1.PodSpec{
@@ -100,8 +100,8 @@ func restricted(args ...string) corev1.PodSpec {
 	}
 }
 
-// An Indexed Job spreads over two nodes; its pods reach the API server and this machine, their logs are read through
-// the API server, and the pods of a drained node start on the other one.
+// An Indexed Job spreads over two nodes. Its pods reach the API server and this machine, their logs are readable through the API
+// server, and the pods of a drained node start on the other node.
 func TestPodsOfTwoNodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -208,7 +208,7 @@ func TestPodsOfTwoNodes(t *testing.T) {
 	runsOn(b.Name)
 }
 
-// left are the processes, mounts, devices and control groups of nodes that are there.
+// left returns the processes, mounts, devices and control groups of present nodes.
 func left(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -259,7 +259,7 @@ func TestNothingIsLeftOfANode(t *testing.T) {
 	forget(t, n.Name)
 }
 
-// cgroupsOf lists the groups of containers.
+// cgroupsOf lists the control groups of containers.
 func cgroupsOf(t *testing.T) string {
 	t.Helper()
 	all, err := filepath.Glob(cgroups + "/*/k8s.io/*")
@@ -267,7 +267,7 @@ func cgroupsOf(t *testing.T) string {
 	return strings.Join(all, " ")
 }
 
-// run runs a pod on a node until it runs.
+// run creates a pod on a node and waits until it runs.
 func run(t *testing.T, ctx context.Context, n *Node, name string) {
 	t.Helper()
 	pods := n.client.CoreV1().Pods("default")
@@ -290,7 +290,7 @@ func run(t *testing.T, ctx context.Context, n *Node, name string) {
 	})
 }
 
-// A node ends with the program that started it, also with one that is killed.
+// A node ends with the program that started it, even if that is killed.
 func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -314,7 +314,7 @@ func TestNodeEndsWithAKilledProgram(t *testing.T) {
 	forget(t, killedNode)
 }
 
-// startAndWait starts a node, says where it is, and waits to be killed.
+// startAndWait starts a node, prints its place, and waits to be killed.
 func startAndWait(planeDir string) int {
 	cluster, err := control.Load(planeDir)
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 )
 
-// pluginDirs are where distributions put CNI's plugins.
+// pluginDirs are the directories in which distributions install CNI plugins.
 var pluginDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
 
-// Lacks lists what a real node, and programs named, need and this machine does not have, a line each, and finds the
-// directory of the CNI plugins.
+// Lacks returns a line for each requirement of a real node, or of the named programs, that this machine does not meet. It also
+// finds the directory of the CNI plugins.
 func Lacks(programs ...string) (missing []string, plugins string) {
 	need := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// runtimeSocket is containerd's, in the node.
+// runtimeSocket is containerd's socket, in the node.
 const runtimeSocket = "/run/containerd.sock"
 
 const runtimeConfig = `version = 2
@@ -71,11 +71,11 @@ func (n *Node) startRuntime(ctx context.Context, plugins string) error {
 	return n.LoadImage(ctx, sandbox, sandboxImage)
 }
 
-// containers returns the IDs of those that the runtime had when it ended.
+// containers returns the IDs of the containers that the runtime had when it ended.
 func (n *Node) containers() (ids []string) {
 	entries, err := os.ReadDir(filepath.Join(n.dir, "containerd-state", "io.containerd.runtime.v2.task", "k8s.io"))
 	if err != nil {
-		return nil // there were none
+		return nil // the runtime had no containers
 	}
 	for _, e := range entries {
 		ids = append(ids, e.Name())
@@ -83,15 +83,15 @@ func (n *Node) containers() (ids []string) {
 	return ids
 }
 
-// cgroups is where control groups are, those of version 1 by controller.
+// cgroups is the directory of control groups; version 1 has a directory for each controller in it.
 const cgroups = "/sys/fs/cgroup"
 
-// removeCgroups removes the control groups of containers whose processes were killed: their runtime had no time to.
+// removeCgroups removes the control groups of containers whose processes were killed, because their runtime had no time for it.
 func removeCgroups(ids []string) error {
 	var found []string
 	err := filepath.WalkDir(cgroups, func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // another's, removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // another container's, removed meanwhile
 			return nil
 		case err != nil:
 			return err
@@ -106,7 +106,7 @@ func removeCgroups(ids []string) error {
 	}
 	parents, err := filepath.Glob(cgroups + "/*/k8s.io")
 	for _, path := range parents {
-		_ = os.Remove(path) // refused where there are others
+		_ = os.Remove(path) // refused if it contains other groups
 	}
 	errs = append(errs, err)
 	return errors.Join(errs...)

@@ -46,7 +46,7 @@ gates:
 - {name: errors, objective: request-errors, max: 0}
 `
 
-// site is two real nodes with the image of the workers, and the program that coordinates them.
+// site is two real nodes with the image of the workers, and the coordinator's program.
 type site struct {
 	t        *testing.T
 	ctx      context.Context
@@ -70,7 +70,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// coordinator is a run that goes on.
+// coordinator is a run in progress.
 type coordinator struct {
 	site *site
 	cmd  *exec.Cmd
@@ -99,7 +99,7 @@ func (s *site) run(workers int, args ...string) *coordinator {
 	return r
 }
 
-// await waits for a line with these words.
+// await waits for a line that contains words.
 func (r *coordinator) await(words string) {
 	r.site.t.Helper()
 	for r.out.Scan() {
@@ -111,18 +111,18 @@ func (r *coordinator) await(words string) {
 	r.site.t.Fatalf("never said %q, but\n%s", words, strings.Join(r.said, "\n"))
 }
 
-// drain reads what is said until the end.
+// drain reads the output to its end.
 func (r *coordinator) drain() {
 	for r.out.Scan() {
 		r.said = append(r.said, r.out.Text())
 	}
 }
 
-// end waits for the end, with that exit code and these words.
+// end waits for the end of the run, with this exit code and these words.
 func (r *coordinator) end(code int, words ...string) {
 	r.site.t.Helper()
 	r.drain()
-	_ = r.cmd.Wait() // the exit code is asked below
+	_ = r.cmd.Wait() // the exit code is checked below
 	said := strings.Join(r.said, "\n")
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
 		r.site.t.Errorf("exit code %d, want %d\n%s", got, code, said)
@@ -134,7 +134,7 @@ func (r *coordinator) end(code int, words ...string) {
 	}
 }
 
-// endWhole waits for the end of a run that passes. On a machine that runs the generator too late it cannot be judged.
+// endWhole waits for the end of a run that passes. On a machine that runs the generator too late, the run cannot be judged.
 func (r *coordinator) endWhole(words ...string) {
 	r.site.t.Helper()
 	r.drain()
@@ -158,7 +158,7 @@ func (r *coordinator) result() (res result.Result) {
 	return res
 }
 
-// id of the run, from its namespaces.
+// id returns the id of the run, from its namespaces.
 func (s *site) id() string {
 	s.t.Helper()
 	all, err := s.a.client.CoreV1().Namespaces().List(s.ctx, metav1.ListOptions{LabelSelector: "stormglass.dev/run"})
@@ -169,7 +169,7 @@ func (s *site) id() string {
 	return all.Items[0].Labels["stormglass.dev/run"]
 }
 
-// pods of workers that are there, by node.
+// pods returns the present pods of workers, by node.
 func (s *site) pods() map[string][]corev1.Pod {
 	s.t.Helper()
 	all, err := s.a.client.CoreV1().Pods("").List(s.ctx, metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name,stormglass.dev/run"})
@@ -191,8 +191,8 @@ func (s *site) wantNothing() {
 	}
 }
 
-// One, two and four workers on two real nodes send the same load and measure the same, whether they dial the coordinator or it comes to
-// them; nothing is left of them.
+// One, two and four workers on two real nodes send the same load and measure the same, whether they dial the coordinator or the
+// coordinator dials them. Nothing of them is left.
 func TestWorkersOfAJob(t *testing.T) {
 	s := newSite(t)
 	for name, c := range map[string]struct {
@@ -207,7 +207,7 @@ func TestWorkersOfAJob(t *testing.T) {
 			s := *s
 			s.t = t
 			if name == "two" {
-				must(t, onlyOn(&s, s.a)) // the address is that of this machine for its pods
+				must(t, onlyOn(&s, s.a)) // only pods of s.a reach this machine at the address
 				defer func() { must(t, onlyOn(&s, s.a, s.b)) }()
 			}
 			r := s.run(c.workers, append(c.args, "--image", workersImage)...)
@@ -243,7 +243,7 @@ func TestWorkersOfAJob(t *testing.T) {
 	}
 }
 
-// onlyOn has pods scheduled to these nodes only.
+// onlyOn makes only these nodes schedulable.
 func onlyOn(s *site, nodes ...*Node) error {
 	var errs []error
 	for _, n := range []*Node{s.a, s.b} {
@@ -259,7 +259,7 @@ func onlyOn(s *site, nodes ...*Node) error {
 	return errors.Join(errs...)
 }
 
-// A worker whose pod is killed, or whose node is drained, ends the run at once as one that cannot be judged, by its name.
+// A worker whose pod is killed or whose node is drained ends the run immediately. The run cannot be judged, and names the worker.
 func TestLostPodsEndTheRun(t *testing.T) {
 	s := newSite(t)
 	for name, lose := range map[string]func(*site){
@@ -292,7 +292,7 @@ func TestLostPodsEndTheRun(t *testing.T) {
 	}
 }
 
-// Workers whose coordinator is killed stop by themselves. The next run is not met by them, and cleanup removes what is left of the first.
+// Workers whose coordinator is killed stop by themselves. The next run does not meet them, and cleanup removes what the first left.
 func TestRestartedCoordinator(t *testing.T) {
 	s := newSite(t)
 	r := s.run(2, "--image", workersImage, "--set", "phases.flood.for=10m")
@@ -319,7 +319,7 @@ func TestRestartedCoordinator(t *testing.T) {
 	s.wantNothing()
 }
 
-// What keeps pods of workers from running is said in one line with the object and the remedy, and nothing is left.
+// If pods of workers cannot run, one line gives the object and the remedy, and nothing is left.
 func TestWorkersThatDoNotStart(t *testing.T) {
 	s := newSite(t)
 	other, err := BuildContainer(s.ctx, t.TempDir())

@@ -29,12 +29,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// each is how often each verb is called.
+// each is the number of calls of each verb.
 const each = 40
 
-// The same requests as the client, the audit log and the metrics saw them. The
-// three clocks are nested: a metric is observed within the handler whose end
-// is audited, and the answer ends after that.
+// The client, the audit log and the metrics measure the same requests. Their three
+// times are nested: a metric is observed within the handler whose end is audited,
+// and the answer ends after that.
 func TestAuditAgreesWithMetrics(t *testing.T) {
 	plane := plane.Cluster()
 	if !slices.ContainsFunc(plane.Deviations, func(d control.Deviation) bool { return d.Setting == "--audit-log-path" }) {
@@ -94,7 +94,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if *audit.OurShare != 1 && !others {
 		t.Errorf("%s: our share is %v of a resource that nobody else uses", what, *audit.OurShare)
 	}
-	// The tenant's GETs and ours are one to the metrics.
+	// The metrics do not distinguish the tenant's GETs from ours.
 	const tick = 2e-6 // audit times are whole microseconds
 	if r.Verb != "get" && *metrics.ServerMean > *audit.ServerMean+tick {
 		t.Errorf("%s: %v s by metrics, %v s by the audit log, which ends later", what, *metrics.ServerMean, *audit.ServerMean)
@@ -109,7 +109,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if parts[result.PartFilters] <= 0 {
 		t.Errorf("%s: no time in filters: %+v", what, audit.Parts)
 	}
-	// Upstream's calls to etcd; the histogram has their sum only.
+	// Upstream's calls to etcd; the histogram only has their sum.
 	calls := map[string]string{
 		"create": "create 1.00 times", "get": "get 1.00 times",
 		"update": "update 1.00 times", "patch": "update 1.00 times", "delete": "delete 1.00 times a request, get 1.00 times",
@@ -127,7 +127,7 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	}
 }
 
-// call makes requests of each verb to a resource that no component looks at.
+// call makes requests of each verb on a resource that no component watches.
 func call(t *testing.T, ctx context.Context, own, green typedcorev1.PodTemplateInterface) []result.Requests {
 	t.Helper()
 	name := func(i int) string { return fmt.Sprintf("t-%d", i) }
@@ -170,7 +170,7 @@ func call(t *testing.T, ctx context.Context, own, green typedcorev1.PodTemplateI
 }
 
 // tenant makes a tenant that may read, and waits until the API server's
-// authorizer has heard of it.
+// authorizer knows it.
 func tenant(t *testing.T, ctx context.Context, config *rest.Config) *rest.Config {
 	t.Helper()
 	const user = "stormglass:tenant:green"

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A real control plane, used as a stranger's: pods come up on nodes whose
+// A real control plane is used as a user's cluster: pods start on nodes whose
 // certificates it signed, and afterwards nothing of the run is left.
 func TestUserClusterIsLeftClean(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -63,7 +63,7 @@ func loadIsNoMaster(ctx context.Context, t *testing.T, theirs *cluster.Target) {
 	}
 }
 
-// loadMayNotSetUp: with a kubeconfig of so few rights a run is refused before
+// loadMayNotSetUp: with a kubeconfig of the load's few rights, a run is refused before
 // it makes anything.
 func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
 	t.Helper()
@@ -83,7 +83,7 @@ func loadMayNotSetUp(ctx context.Context, t *testing.T, theirs *cluster.Target, 
 	}
 }
 
-// rollOut brings 4 pods up on 2 nodes with as many devices and lets the nodes go silent.
+// rollOut starts 4 pods on 2 nodes with the same number of devices, and silences the nodes.
 func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scenario.Scenario) {
 	t.Helper()
 	w, err := workload.New(theirs.Load, workload.Options{
@@ -118,7 +118,7 @@ func rollOut(ctx context.Context, t *testing.T, theirs *cluster.Target, s *scena
 	}
 }
 
-// nothingLeft: no object carries the run's label, nor a name of the run's.
+// nothingLeft: no object has the run's label or a name of the run.
 func nothingLeft(ctx context.Context, t *testing.T, admin *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(admin)

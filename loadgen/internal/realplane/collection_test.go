@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A deletecollection of a load deletes its own objects, at most as many as its limit, and none that others have in the
-// namespace.
+// A deletecollection of a load deletes only the load's own objects, and at most as many as its
+// limit.
 func TestDeleteCollection(t *testing.T) {
 	to, client := target(t, "collection")
 	theirs := client.CoreV1().ConfigMaps(to.Namespace)

@@ -45,8 +45,8 @@ phases:
       - {kind: create, object: {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: test-noisy}, value: 100}}
 `
 
-// Priority and fairness sees the tenant that is impersonated: a created FlowSchema takes
-// the tenant's requests and no others, and goes with the run.
+// Priority and fairness uses the impersonated tenant: a created FlowSchema takes the
+// tenant's requests and no others, and is removed with the run.
 func TestCreatedFlowSchemaTakesTheTenant(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -106,7 +106,7 @@ func TestCreateLeavesObjectsOfOthers(t *testing.T) {
 	}
 }
 
-// targetOf is the plane as a user's cluster for a run of a scenario.
+// targetOf returns the plane as a user's cluster for a run of a scenario.
 func targetOf(ctx context.Context, t *testing.T, runID, text string) (*cluster.Target, *scenario.Scenario) {
 	t.Helper()
 	s, err := scenario.Parse("test.yaml", []byte(text), nil)
@@ -116,8 +116,8 @@ func targetOf(ctx context.Context, t *testing.T, runID, text string) (*cluster.T
 	return theirs, s
 }
 
-// flowSchemaOf is the UID of the FlowSchema of a request as the load, or as the user that
-// it impersonates.
+// flowSchemaOf returns the UID of the FlowSchema for a request of the load, or of the user
+// that it impersonates.
 func flowSchemaOf(ctx context.Context, t *testing.T, theirs *cluster.Target, user string) string {
 	t.Helper()
 	cfg := rest.CopyConfig(theirs.Load)

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// Conditions and transitions over objects of a real API server: of a namespace, of another one, and without any.
+// Conditions and transitions work over objects of a real API server: in the namespace, in another one, and in none.
 func TestConditionsAndTransitions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -56,7 +56,7 @@ func TestConditionsAndTransitions(t *testing.T) {
 		}
 	}()
 	must(t, f.Wait(ctx, "leader"))
-	must(t, f.Wait(ctx, "gone")) // the list of configmaps is in: what comes now comes by events
+	must(t, f.Wait(ctx, "gone")) // the list of configmaps has arrived: later changes arrive as events
 	f.BeginPhase("writes")
 	maps := client.CoreV1().ConfigMaps(to.Namespace)
 	for _, name := range []string{"a", "b", "c"} {

@@ -36,7 +36,7 @@ func eventually(ctx context.Context, t *testing.T, what string, cond func() (boo
 	}
 }
 
-// When nobody is left to clean up, deleting the run's one namespace takes along what it owns.
+// If no process is left to clean up, deleting the run's first namespace also removes the objects that it owns outside.
 func TestNamespaceOwnsWhatIsInNone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -82,7 +82,7 @@ func TestNamespaceOwnsWhatIsInNone(t *testing.T) {
 	}
 }
 
-// A Job in the cluster, of no more rights than it is given, removes a run past its deadline, and itself.
+// A Job in the cluster, with only its given rights, removes a run past its deadline, and then itself.
 func TestJobRemovesExpiredRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A plane that nothing happens to keeps its promises, and one whose objects
-// are meddled with does not: the second shows that the first is no empty pass.
+// An undisturbed plane keeps its promises. A plane whose objects the test changes
+// does not, which shows that the first result is not an empty pass.
 func TestHistory(t *testing.T) {
 	config := loadConfig(t)
 	maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")

@@ -33,7 +33,7 @@ func kubeletAPI(t *testing.T, config *rest.Config, authority node.Authority) *no
 	return &node.API{Client: config, ClientCA: ca, Sign: authority.Serve}
 }
 
-// podStreams opens a stream of each kind through the API server, to pods of a fleet that run.
+// podStreams opens a stream of each kind through the API server, to running pods of a fleet.
 func podStreams(t *testing.T, ctx context.Context, config *rest.Config) {
 	t.Helper()
 	for _, l := range []scenario.Load{
@@ -115,7 +115,7 @@ func dial(ctx context.Context, at string, within time.Duration) error {
 	return err
 }
 
-// kubeletAt is the address of a node's kubelet.
+// kubeletAt returns the address of a node's kubelet.
 func kubeletAt(t *testing.T, ctx context.Context, client kubernetes.Interface, name string) string {
 	t.Helper()
 	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

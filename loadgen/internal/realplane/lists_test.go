@@ -10,22 +10,22 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The variants of lists give what they are named for, and all pages together
+// The variants of lists return what their names say, and all pages together
 // hold every object.
 func TestLists(t *testing.T) {
 	to, client := target(t, "lists")
 	found := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "found"}}
 	_, err := client.CoreV1().ConfigMaps(to.Namespace).Create(t.Context(), found, metav1.CreateOptions{})
 	must(t, err)
-	to.Config.DisableCompression = true // the test looks into the answers
+	to.Config.DisableCompression = true // the test reads the answers
 	const objects = 25
-	// The cases come in any order; a list of the whole cluster is to find some of
+	// The cases run in any order; a list of the whole cluster must find objects of
 	// another load.
 	succeeded(t, run(t, to, newLoad("others", func(l *scenario.Load) { l.Objects, l.Verb = objects, "list" }), 1))
 	for name, c := range map[string]struct {
 		change func(*scenario.Operation)
 		pages  int
-		items  int // over all pages of one arrival; below 0: that or more
+		items  int // over all pages of one arrival; negative: at least its absolute value
 		kind   string
 	}{
 		"plain":          {func(*scenario.Operation) {}, 1, objects, "ConfigMapList"},
@@ -77,7 +77,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Protobuf is checked by its magic number; its tokens are found too.
+// Protobuf is recognised by its magic number; its tokens are found too.
 func TestProtobuf(t *testing.T) {
 	to, _ := target(t, "protobuf")
 	for name, c := range map[string]struct {
@@ -107,15 +107,15 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// Large answers come compressed, as client-go has them, and are none the less
-// good; lists whose pages are followed are asked for as they are.
+// Large answers are compressed, as with client-go, and are still read correctly.
+// Lists whose pages are followed are requested without compression.
 func TestCompression(t *testing.T) {
 	to, _ := target(t, "compression")
 	for _, pages := range []bool{false, true} {
 		all := run(t, to, newLoad("large", func(l *scenario.Load) {
 			l.Verb, l.Objects, l.Size, l.AllPages = "list", 20, 10<<10, pages
 			if pages {
-				l.Limit = 15 // over the 128 KiB from which on the API server compresses
+				l.Limit = 15 // over 128 KiB, above which the API server compresses
 			}
 		}), 2)
 		succeeded(t, all)

@@ -111,8 +111,8 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 		t.Errorf("results %+v", r)
 	}
 	for what, n := range fleet.Results().Errors {
-		// The Node authorizer hears of a binding a little later than the node: its
-		// pod, its token and ConfigMap are then refused at first. Nothing else is.
+		// The Node authorizer learns of a binding a little later than the node: it refuses
+		// requests for the pod, its token and ConfigMap at first. It refuses nothing else.
 		if strings.HasSuffix(what, " 403") && !strings.Contains(what, "serviceaccounts/token") && !strings.Contains(what, "configmaps") &&
 			!strings.Contains(what, "pods/status") && what != "get pods 403" {
 			t.Errorf("%d times %s", n, what)
@@ -127,8 +127,8 @@ func rollout(t *testing.T, ctx context.Context, config *rest.Config, nodes node.
 	}
 }
 
-// await lists and watches a resource of the default namespace until done, which
-// gets the last object that changed (nil at first) and how many there are.
+// await lists and watches a resource of the default namespace until done returns true. done
+// gets the last changed object (nil at first) and the number of objects.
 func await(t *testing.T, ctx context.Context, getter cache.Getter, resource string, kind runtime.Object, done func(any, int) bool) {
 	t.Helper()
 	lw := cache.NewListWatchFromClient(getter, resource, "default", fields.Everything())

@@ -70,8 +70,8 @@ phases:
         templates: [{object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: test-theirs}, rules: []}}]
 `
 
-// Objects of any kind are made from templates, in order and with definitions first; actions change those that they
-// select; an object of others is left as it is, and nothing of the run stays.
+// Objects of any kind are made from templates, in order and with definitions first; actions change the objects that they
+// select; an object of others stays unchanged, and nothing of the run stays.
 func TestObjectsFromTemplates(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

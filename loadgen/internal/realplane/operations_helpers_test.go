@@ -21,7 +21,7 @@ import (
 
 const runLabel = "stormglass.dev/run"
 
-// target is the shared plane, with a namespace of the test's own.
+// target returns the shared plane, with a separate namespace for the test.
 func target(t *testing.T, name string) (load.Target, *kubernetes.Clientset) {
 	t.Helper()
 	config := loadConfig(t)
@@ -32,7 +32,7 @@ func target(t *testing.T, name string) (load.Target, *kubernetes.Clientset) {
 	return load.Target{Config: config, Namespace: own.Name, Labels: map[string]string{runLabel: "test"}, Seed: 1}, client
 }
 
-// load has the defaults that a scenario's loader sets.
+// newLoad returns a load with the defaults that a scenario's loader sets.
 func newLoad(name string, change func(*scenario.Load)) scenario.Load {
 	l := scenario.Load{
 		Name: name, Kind: "requests", MaxInFlight: 1000, Timeout: scenario.Duration(time.Minute), Connections: 2,
@@ -74,7 +74,7 @@ func (e *exchange) into(t *testing.T, o any) {
 	}
 }
 
-// recorder is an operation that is looked at.
+// recorder is an operation that records its requests and answers.
 type recorder struct {
 	request.Operation
 	mu     sync.Mutex
@@ -84,7 +84,7 @@ type recorder struct {
 	done   chan struct{}
 }
 
-// Next lets arrivals that are not sent end too.
+// Next also ends arrivals that are not sent.
 func (r *recorder) Next(n int64, q *request.Request) bool {
 	if r.Operation.Next(n, q) {
 		return true
@@ -126,7 +126,7 @@ func (r *recorder) Done(q *request.Request, o load.Outcome, end time.Time) bool 
 	return again
 }
 
-// arrivals are so many, one every 5 ms.
+// arrivals is a number of arrivals, one every 5 ms.
 type arrivals int64
 
 func (a arrivals) At(n int64) time.Duration {
@@ -140,7 +140,7 @@ func (a arrivals) Due(elapsed time.Duration) int64 {
 	return min(int64(elapsed/(5*time.Millisecond))+1, int64(a))
 }
 
-// run makes so many arrivals of a load and returns what was asked and answered.
+// run makes n arrivals of a load and returns the requests and their answers.
 func run(t *testing.T, to load.Target, l scenario.Load, n int) []exchange {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -164,7 +164,7 @@ func run(t *testing.T, to load.Target, l scenario.Load, n int) []exchange {
 	return r.all
 }
 
-// succeeded fails the test for each answer that is no success.
+// succeeded fails the test for each answer that is not a success.
 func succeeded(t *testing.T, all []exchange) {
 	t.Helper()
 	for _, e := range all {

@@ -28,11 +28,11 @@ var deployment = map[string]any{
 	},
 }
 
-// priority is one of a resource without namespaces.
+// priority is an object of a resource without namespaces.
 var priority = map[string]any{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 7}
 
-// Every verb works on every resource there is a manifest for, and on those of
-// a load's own. Every write changes something.
+// Every verb works on every resource that has a manifest, and on resources with a
+// load's own manifest. Every write changes something.
 func TestVerbs(t *testing.T) {
 	to, _ := target(t, "verbs")
 	resources := map[string]any{"deployments.apps": deployment, "priorityclasses.scheduling.k8s.io": priority}
@@ -42,7 +42,7 @@ func TestVerbs(t *testing.T) {
 	for resource, manifest := range resources {
 		for _, verb := range []string{"create", "get", "list", "update", "patch", "apply", "delete"} {
 			t.Run(verb+"/"+resource, func(t *testing.T) {
-				// With the namespace in it, since not all objects are in one.
+				// The name includes the namespace, because not all objects are in one.
 				name, _, _ := strings.Cut(resource, ".")
 				l := newLoad(verb+"-"+name+"-"+to.Namespace, func(l *scenario.Load) {
 					l.Verb, l.Resource, l.Object, l.Namespaces, l.Objects = verb, resource, manifest, 2, 12
@@ -78,7 +78,7 @@ func written(t *testing.T, verb, loadName, resource string, all []exchange) {
 	}
 }
 
-// Objects are spread by share, and those of other namespaces are there too.
+// Objects are spread by share, and objects of the other namespaces exist too.
 func TestNamespacesAndSizes(t *testing.T) {
 	to, client := target(t, "spread")
 	l := newLoad("zipf", func(l *scenario.Load) {
@@ -148,8 +148,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// Updates that name a version do not conflict with each other, however many
-// there are at a time.
+// Updates that name a version do not conflict with each other, however many run at
+// the same time.
 func TestUpdatesNameTheVersionTheyReplace(t *testing.T) {
 	to, _ := target(t, "updates")
 	for _, resource := range []string{scenario.WidgetResource, "leases.coordination.k8s.io"} {
@@ -159,8 +159,8 @@ func TestUpdatesNameTheVersionTheyReplace(t *testing.T) {
 	}
 }
 
-// Deleted objects are made again, and read by name in the meantime if they can
-// be: nothing but a 404 comes of it.
+// Deleted objects are made again. Meanwhile they may be read by name: the only
+// error is a 404.
 func TestMix(t *testing.T) {
 	to, _ := target(t, "mix")
 	l := newLoad("mix", func(l *scenario.Load) {

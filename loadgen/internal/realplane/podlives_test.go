@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The controllers act on the lives of pods: a Job completes, a node gets the taint of its pressure, an evicted pod is gone.
+// The controllers react to the lives of pods: a Job completes, a node gets the taint of its pressure, an evicted pod is removed.
 func TestControllersActOnPodLives(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Every component of a bundled plane gives its profiles, which a user's cluster does only to those who may have them.
+// Every component of a bundled plane serves its profiles. A user's cluster does so only for users with the right.
 func TestComponentsGiveProfiles(t *testing.T) {
 	s, err := scenario.Parse("test.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: test\nphases: [{name: a, for: 1s}]\n"), nil)
 	must(t, err)

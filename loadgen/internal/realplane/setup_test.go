@@ -106,8 +106,8 @@ phases:
 background: [{kind: requests, verb: get, rate: 1/s}]
 `
 
-// What the setup creates judges the requests in the run's namespaces, and no others, and
-// goes with the run.
+// The objects of the setup apply to requests in the run's namespaces only, and are
+// removed with the run.
 func TestSetupJudgesTheRunsNamespaces(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

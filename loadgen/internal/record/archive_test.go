@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A recorder that is killed leaves a write-ahead log, cut off anywhere.
+// A killed recorder leaves a write-ahead log that may be cut off anywhere.
 func TestArchiveOfAKilledRun(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
@@ -129,7 +129,7 @@ func TestTimelineSurvivesAKill(t *testing.T) {
 	}
 }
 
-// A target's identity: its CA is checked, its token and certificate are shown.
+// A target's identity: its CA is checked, and its token and certificate are sent.
 func TestScrapeIdentity(t *testing.T) {
 	dir := t.TempDir()
 	var shown string

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxBody bounds one exposition. An API server's is a few megabytes.
+// maxBody bounds one exposition. An API server's exposition is a few megabytes.
 const maxBody = 256 << 20
 
 // statusError is an answer whose HTTP status is not 200.
@@ -33,8 +33,8 @@ func (e statusError) Error() string {
 
 type fetch func(ctx context.Context, into *bytes.Buffer) error
 
-// fetchHTTP reads a /metrics endpoint with the identity its target names.
-// Connections are kept open between scrapes.
+// fetchHTTP reads a /metrics endpoint with its target's identity. Connections stay
+// open between scrapes.
 func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Host == "" {
@@ -46,8 +46,8 @@ func fetchHTTP(t control.ScrapeTarget) (fetch, func(), error) {
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config,
-		// On the loopback, compressing costs the measured component several
-		// times what the bytes do.
+		// On the loopback, compression costs the measured component several times
+		// as much as the bytes.
 		DisableCompression: loopback.Is(u.Hostname()),
 		DialContext:        dialGathering,
 		ReadBufferSize:     gatherBuffer,
@@ -118,7 +118,7 @@ func tlsConfig(t control.ScrapeTarget) (*tls.Config, error) {
 	return c, nil
 }
 
-// fetchOwn reads the generator's own metrics, the same way as all others.
+// fetchOwn reads the generator's own metrics, as all others are read.
 func fetchOwn(g prometheus.Gatherer) fetch {
 	return func(_ context.Context, into *bytes.Buffer) error {
 		families, err := g.Gather()

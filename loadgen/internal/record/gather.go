@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// gatherPause is the pause between reads of an exposition. Components write it in pieces of 4 KB, and to wake this process for each costs
-	// more CPU than to parse what it brings.
+	// gatherPause is the pause between reads of an exposition. Components write it in pieces of 4 KB. A wake-up of this
+	// process for each piece costs more CPU than parsing the piece.
 	gatherPause  = 2 * time.Millisecond
 	gatherBuffer = 128 << 10
 )
 
-// dialGathering opens a connection that reads in large pieces what comes in small ones.
+// dialGathering opens a connection that gathers small pieces into large reads.
 func dialGathering(ctx context.Context, network, address string) (net.Conn, error) {
-	// The times are those of net/http's default transport.
+	// The same times as in net/http's default transport.
 	c, err := (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,8 @@ func dialGathering(ctx context.Context, network, address string) (net.Conn, erro
 	return &gathering{Conn: c}, nil
 }
 
-// gathering is a connection that waits a little after a read that did not fill its buffer: more is on its way. One reads at a time.
+// gathering is a connection that waits briefly after a read that did not fill its buffer, because more is on its way.
+// Only one reader may use it at a time.
 type gathering struct {
 	net.Conn
 	buffer []byte // made with the first read
@@ -31,7 +32,7 @@ type gathering struct {
 	more   bool   // the last read did not fill it
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (g *gathering) Read(p []byte) (int, error) {
 	if len(g.read) == 0 {
 		if g.buffer == nil {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// trickle is a connection on which a piece comes each 100 us. Its clock is the test's.
+// trickle is a connection on which a piece arrives every 100 us, by the test's
+// clock.
 type trickle struct {
 	net.Conn
 	began time.Time
@@ -39,7 +40,7 @@ func (c *trickle) Read(p []byte) (int, error) {
 	}
 }
 
-// What comes in small pieces is read whole, and in few reads.
+// Small pieces are read completely, and in few reads.
 func TestSmallPiecesAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := bytes.Repeat([]byte("apiserver_request_total 1\n"), 2<<20/26)

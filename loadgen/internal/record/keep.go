@@ -14,12 +14,12 @@ import (
 // jobLoadgen is the generator's own job and instance.
 const jobLoadgen = "loadgen"
 
-// Jobs are those of all components and of the generator.
+// Jobs returns the jobs of all components and of the generator.
 func Jobs() []string { return append(control.Kinds(), jobLoadgen) }
 
-// keepList is the families that are recorded, by job. A name that ends in * is a prefix.
-// Every job has its own list: all components are one binary, whose families may leak into
-// the /metrics of another component.
+// keepList returns the families that are recorded for a job. A name that ends in *
+// is a prefix. Every job has its own list, because all components are one binary,
+// whose families may leak into the /metrics of another component.
 func keepList(job string) []string {
 	const process, kube = metricnames.Process, metricnames.Kube
 	switch job {
@@ -41,7 +41,7 @@ func keepList(job string) []string {
 	if k := control.KindOf(job); k.Name != "" && k.Stage == control.StageServices {
 		return metricnames.Recorded(process, metricnames.Service)
 	}
-	// A job of a user's own naming may be any of them.
+	// A job with a user's name may be any component.
 	return metricnames.Recorded(process, kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler, metricnames.ControllerManager)
 }
 
@@ -52,8 +52,8 @@ type keeper struct {
 	drop     map[string]bool
 }
 
-// newKeeper takes the names of families, or of their series, to keep besides
-// the job's own list, and the names of families to drop.
+// newKeeper takes the families, or names of their series, to keep in addition to
+// the job's own list, and the families to drop.
 func newKeeper(job string, extra, drop []string) *keeper {
 	k := &keeper{exact: map[string]bool{}, drop: map[string]bool{}}
 	for _, name := range append(keepList(job), extra...) {
@@ -80,8 +80,9 @@ func (k *keeper) keep(family string) bool {
 		slices.ContainsFunc(seriesSuffixes, func(s string) bool { return k.exact[family+s] })
 }
 
-// Names gives a regular expression of the series of a job that are recorded, and which
-// of those are dropped again. extra and drop are as in Options.
+// Names returns a regular expression for the recorded series of a job, and a
+// function that reports which of them are dropped again. extra and drop are as in
+// Options.
 func Names(job string, extra, drop []string) (pattern string, dropped func(series string) bool) {
 	k := newKeeper(job, extra, drop)
 	var exact, prefixes []string
@@ -100,9 +101,9 @@ func Names(job string, extra, drop []string) (pattern string, dropped func(serie
 	}
 }
 
-// filterFamilies appends to dst the lines of text whose family is kept, and counts the
-// series lines in all of text. It only cuts lines and compares names, as most of an API
-// server's exposition is dropped here.
+// filterFamilies appends to dst the lines of text whose family is kept, and counts
+// the series lines in all of text. It only cuts lines and compares names, because
+// it drops most of an API server's exposition.
 func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byte, series int) {
 	var family []byte // of the last TYPE or HELP line
 	keeping := false
@@ -140,7 +141,7 @@ func filterFamilies(dst, text []byte, keep func(family string) bool) (kept []byt
 	return dst, series
 }
 
-// metadataName is the family a "# TYPE" or "# HELP" line is about.
+// metadataName returns the family of a "# TYPE" or "# HELP" line.
 func metadataName(line []byte) (name []byte, isType bool) {
 	rest, isType := bytes.CutPrefix(line, []byte("# TYPE "))
 	if !isType {
@@ -161,7 +162,7 @@ func nameEnd(b []byte) int {
 	return len(b)
 }
 
-// belongs reports whether a series line is of the family.
+// belongs reports whether a series line belongs to the family.
 func belongs(line, family []byte) bool {
 	if len(family) == 0 || !bytes.HasPrefix(line, family) {
 		return false

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The lines of known series mean what the parser makes of them, whatever stands in them.
+// The line of a known series means what the parser reads from it, for any value.
 func TestKnownSeriesReadAsTheParserReadsThem(t *testing.T) {
 	for text, want := range map[string]float64{
 		"7": 7, "1e3": 1000, "+Inf": math.Inf(1), "-0.5": -0.5, "0x10p1": math.NaN(), "1_0": math.NaN(), "five": math.NaN(), "": math.NaN(),

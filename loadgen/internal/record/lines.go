@@ -8,20 +8,20 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// lines is the kept text of an exposition and what its lines of known series were.
+// lines holds the kept text of an exposition and its lines of known series.
 type lines struct {
 	text  []byte
 	known []knownLine
 }
 
-// knownLine is text[from:to], a series up to space and then its value.
+// knownLine is text[from:to]: a series up to space, followed by its value.
 type knownLine struct {
 	from, space, to int
 	series          *series
 	value           float64
 }
 
-// remember keeps the lines of a scrape that was stored for the next one.
+// remember keeps the lines of a stored scrape for the next scrape.
 func (t *target) remember() {
 	t.now, t.before = t.before, t.now
 	for i, l := range t.before.known {
@@ -29,8 +29,9 @@ func (t *target) remember() {
 	}
 }
 
-// parse stores the samples of the kept text. Expositions have their lines in the same order each time, and most values do not change: a line
-// of a known series, as nearly all are, is compared with the one at its place in the last exposition, and only its value is read.
+// parse stores the samples of the kept text. Successive expositions have their lines in the same order, and most values
+// do not change. So a line of a known series, as nearly all are, is compared with the line at its place in the last
+// exposition, and only its value is read.
 func (b *batch) parse() error {
 	b.others, b.now.known = b.others[:0], b.now.known[:0]
 	unknown := false
@@ -57,7 +58,7 @@ func (b *batch) parse() error {
 	return b.parseOthers(b.others)
 }
 
-// addKnown stores the sample of a line if that is of a known series, and a plain one: a name, its labels, a number.
+// addKnown stores the sample of a line if the line has a known series in plain form: a name, its labels, a number.
 func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	l, ok := b.read(line)
 	if !ok {
@@ -73,7 +74,7 @@ func (b *batch) addKnown(line []byte, from int) (known bool, err error) {
 	return true, nil
 }
 
-// read finds the series of a line, its end and its value. False: the parser knows what the line is.
+// read finds the series of a line, its end and its value. It returns false if only the parser can read the line.
 func (b *batch) read(line []byte) (l knownLine, ok bool) {
 	if len(line) == 0 || line[0] == '#' {
 		return l, false

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// exposition is one of n series, of a counter and of a histogram in turns; the value of every tenth has changed in each scrape.
+// exposition returns the text of n series, alternately counters and histograms. In each scrape every tenth value has
+// changed.
 func exposition(n, scrape int) string {
 	var b strings.Builder
 	for family := 0; n > 0; family++ {
@@ -25,7 +26,7 @@ func exposition(n, scrape int) string {
 	return b.String()
 }
 
-// Series that come, go and change places between others have the values of their own lines.
+// Series that appear, disappear or move between other series have the values of their lines.
 func TestLinesThatMove(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
@@ -81,7 +82,7 @@ func TestLinesThatMove(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape stores an exposition of as many series as an API server's that are kept.
+// BenchmarkScrape stores an exposition with as many kept series as an API server's.
 func BenchmarkScrape(b *testing.B) {
 	const n = 6000
 	s := newStub(b)

@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// TestLive: who looks on sees every scrape at once, each target's health, and
-// the types of what is recorded.
+// TestLive: an observer sees every scrape immediately, each target's health, and
+// the types of the recorded families.
 func TestLive(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
@@ -39,8 +39,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestRetention: a recorder of an observer drops old samples, and takes a
-// series up again that was away for longer than storage remembers it.
+// TestRetention: an observer's recorder drops old samples, and resumes a series
+// that was away for longer than storage remembers it.
 func TestRetention(t *testing.T) {
 	const keeps = 80 * time.Minute
 	s := newStub(t)
@@ -78,7 +78,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// TestNames: from elsewhere comes what would have been recorded, and no more.
+// TestNames: an import from elsewhere keeps exactly the series that would have been
+// recorded.
 func TestNames(t *testing.T) {
 	pattern, dropped := Names(etcd, []string{"mine_total"}, []string{"etcd_disk_wal_write_bytes_total", "etcd_mvcc_range_duration_seconds"})
 	matcher := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern)

@@ -1,21 +1,23 @@
 // Package record scrapes every component and the generator itself into a Prometheus TSDB
 // in the run's directory.
 //
-// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL are
-// Prometheus'. As in Prometheus there are the labels job and instance, up and the scrape_*
-// series, and staleness markers when a series or a target goes away.
+// The scrape loop is our own (docs/design.md says why); parsing, storage and PromQL
+// are Prometheus'. As in Prometheus, there are the labels job and instance, the
+// series up and scrape_*, and staleness markers when a series or a target goes
+// away.
 //
 // # Zero injection
 //
-// A counter that first appears in a scrape has counted since some moment after the scrape
-// before, and PromQL would lose its first value. Its series is given a 0 at the time of
-// the scrape before, if that was of the same process (process_start_time_seconds), as in
-// Prometheus' created-timestamp-zero-ingestion: increase() over a phase is exact.
+// A counter that first appears in a scrape may have counted since any moment after
+// the previous scrape, and PromQL would lose its first value. So its series gets a
+// 0 at the time of the previous scrape, if the process was the same
+// (process_start_time_seconds), as with Prometheus'
+// created-timestamp-zero-ingestion: increase() over a phase is exact.
 //
 // # Windows
 //
-// A phase lies between two boundary scrapes. PromQL's ranges are open on the left, so
-// the range that includes both is their distance and one millisecond more
+// A phase lies between two boundary scrapes. PromQL's ranges are open on the left,
+// so the range that includes both is their distance plus one millisecond
 // (archive.Window); increase() extrapolates by that millisecond at most.
 package record
 
@@ -42,7 +44,7 @@ import (
 
 const (
 	defaultInterval = 5 * time.Second
-	// ScrapeTimeout of one target is Prometheus' default.
+	// ScrapeTimeout bounds the scrape of one target. It is Prometheus' default.
 	ScrapeTimeout = 10 * time.Second
 )
 
@@ -50,26 +52,27 @@ const (
 type Options struct {
 	// Interval between the periodic scrapes of one target. Zero means 5 s.
 	Interval time.Duration
-	// Extra are names of families, or of their series, to keep besides the
-	// ones always kept: those that gates read.
+	// Extra names families, or their series, to keep in addition to the default
+	// ones: the metrics that gates read.
 	Extra []string
-	// Drop are families not to record, by name. It beats all else.
+	// Drop names families that are not recorded. It takes precedence over
+	// everything else.
 	Drop []string
-	// Registry is the generator's own metrics, recorded as job and instance
-	// "loadgen". Nil means they are not recorded.
+	// Registry has the generator's own metrics, recorded as job and instance
+	// "loadgen". Nil means that they are not recorded.
 	Registry prometheus.Gatherer
-	// Retention is how long samples are kept at the least, for observing. Zero means
-	// for ever.
+	// Retention is the minimum time that samples are kept, for observing. Zero
+	// means for ever.
 	Retention time.Duration
-	// Log takes a line when the scrapes of a target begin to fail, and one when
-	// they are back: a component may be away for minutes. Nil means silence.
+	// Log receives a line when the scrapes of a target begin to fail, and one when
+	// they succeed again: a component may be away for minutes. Nil means silence.
 	Log func(format string, args ...any)
 	// Now is the clock that stamps scrapes. Nil means time.Now.
 	Now func() time.Time
 }
 
 // Recorder scrapes targets into the archive of a run. Its methods are safe for
-// concurrent use; nothing is called after Close.
+// concurrent use; call no method after Close.
 type Recorder struct {
 	o       Options
 	dir     string
@@ -78,11 +81,11 @@ type Recorder struct {
 
 	mu      sync.Mutex
 	counts  result.Scrapes
-	pending map[*target]int64 // no sample of the scrape under way is older, in ms
+	pending map[*target]int64 // lower bound of the times of a running scrape's samples, in ms
 }
 
-// Open makes the archive in dir/tsdb, which must not exist yet. Nothing is
-// scraped before Run or ScrapeNow.
+// Open creates the archive in dir/tsdb, which must not exist yet. It scrapes
+// nothing before Run or ScrapeNow.
 func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, error) {
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	if o.Log == nil {
@@ -114,8 +117,8 @@ func Open(dir string, targets []control.ScrapeTarget, o Options) (*Recorder, err
 	return r, nil
 }
 
-// Run scrapes each target each interval until ctx ends, which is no error. The
-// targets are spread over the interval, so that their cost is too.
+// Run scrapes each target each interval until ctx ends, and then returns nil. It
+// spreads the targets, and so their cost, over the interval.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -168,10 +171,10 @@ func (r *Recorder) periodic(ctx context.Context, t *target) error {
 	return r.scrape(ctx, t, now)
 }
 
-// ScrapeNow scrapes every target once, in parallel, and returns the one
-// timestamp of all their samples (UTC, whole milliseconds): the boundary of a
-// phase. Scrapes under way are waited for. A target that does not answer is
-// counted, not an error; an error means that ctx ended or storing failed.
+// ScrapeNow scrapes every target once, in parallel, and returns the one timestamp
+// of all their samples (UTC, whole milliseconds): the boundary of a phase. It waits
+// for scrapes in progress. A target that does not answer is counted and is not an
+// error; an error means that ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	for _, t := range r.targets { // always in this order, and periodic holds one at most
 		t.mu.Lock()
@@ -191,7 +194,7 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(at).UTC(), errors.Join(errs...)
 }
 
-// scrape records one target and counts. The caller holds t.mu.
+// scrape records one target and counts the outcome. The caller holds t.mu.
 func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	o, err := t.record(ctx, r.db, at, ScrapeTimeout)
 	if err != nil {
@@ -209,48 +212,49 @@ func (r *Recorder) scrape(ctx context.Context, t *target, at int64) error {
 	return nil
 }
 
-// Scrapes counts the scrapes so far.
+// Scrapes returns the numbers of scrapes so far.
 func (r *Recorder) Scrapes() result.Scrapes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return result.Scrapes{Done: r.counts.Done, Failed: maps.Clone(r.counts.Failed)}
 }
 
-// Close writes all samples into one block, which opens at once and is small,
-// and removes the write-ahead log they were in. If that fails the log stays,
-// and OpenArchive reads it.
+// Close writes all samples into one block, which opens fast and is small, and
+// removes their write-ahead log. If that fails the log stays, and OpenArchive reads
+// it.
 func (r *Recorder) Close() error {
 	for _, t := range r.targets {
 		t.close()
 	}
 	if r.o.Retention > 0 {
-		return r.db.Close() // it is no archive, and has blocks already
+		return r.db.Close() // with a retention it is not an archive, and has blocks already
 	}
 	return archive.Seal(r.dir, r.db)
 }
 
-// Storage is an archive while it is written.
+// Storage is an archive that is still being written.
 type Storage interface {
 	storage.Queryable
 	storage.AppendableV2
 }
 
-// Live is the archive as it is now, until Close.
+// Live returns the storage with the samples so far. It is valid until Close.
 func (r *Recorder) Live() Storage { return r.db }
 
 // TargetState is the outcome of the last scrape of a target.
 type TargetState struct {
 	Job, Instance string
-	// URL of its /metrics; empty for the generator's own, which has none.
+	// URL of its /metrics; empty for the generator, which has none.
 	URL string
-	// Scraped is when, zero if it was not yet; Took how long.
+	// Scraped is the time of the last scrape, zero before the first. Took is its
+	// duration.
 	Scraped time.Time
 	Took    time.Duration
-	// Failed is why there is nothing from it, empty if there is.
+	// Failed is why the last scrape failed, or empty.
 	Failed string
 }
 
-// Targets is the state of all targets, in the order they were given.
+// Targets returns the states of all targets, in the given order.
 func (r *Recorder) Targets() []TargetState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,10 +265,10 @@ func (r *Recorder) Targets() []TargetState {
 	return all
 }
 
-// Interval is the time between the periodic scrapes of a target.
+// Interval returns the time between the periodic scrapes of a target.
 func (r *Recorder) Interval() time.Duration { return r.o.Interval }
 
-// Types are those of all families that were recorded, by name.
+// Types returns the types of all recorded families, by name.
 func (r *Recorder) Types() map[string]model.MetricType {
 	all := map[string]model.MetricType{}
 	for _, t := range r.targets {
@@ -275,8 +279,8 @@ func (r *Recorder) Types() map[string]model.MetricType {
 	return all
 }
 
-// learn remembers the type of a family. It has a lock of its own: a scrape
-// holds the target's for as long as the target takes to answer.
+// learn remembers the type of a family. It uses a separate lock: a scrape holds the
+// target's lock for as long as the target takes to answer.
 func (t *target) learn(family []byte, kind model.MetricType) {
 	t.typesMu.Lock()
 	defer t.typesMu.Unlock()

@@ -22,9 +22,8 @@ func counter(name string, v any) string {
 	return fmt.Sprintf("# HELP %[1]s text\n# TYPE %[1]s counter\n%[1]s %[2]v\n", name, v)
 }
 
-// The counts of a phase are exact whether a series was there before it, was
-// born in it, or was born in its last scrape; and whatever came before does
-// not leak in.
+// The counts of a phase are exact whether a series existed before it, appeared during it, or appeared in its last
+// scrape. Earlier increases do not leak in.
 func TestIncreaseOverAPhaseIsExact(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
@@ -132,14 +131,13 @@ func TestLostScrapeIsCountedAndEndsSeries(t *testing.T) {
 	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_x_total[%s])", archive.Window(first, back)), back); math.Round(got) != 4 {
 		t.Errorf("increase across the lost scrape is %v, want 4", got)
 	}
-	// It appeared after the last good scrape: its zero stands there.
+	// The series appeared after the last good scrape: its zero has that scrape's time.
 	if got := valueOf(t, a, fmt.Sprintf("increase(etcd_server_new_total[%s])", archive.Window(first, back)), back); got != 2 {
 		t.Errorf("increase of a counter born while the target was away is %v, want 2", got)
 	}
 }
 
-// A component that a fault keeps away is told of twice: when it goes and when it
-// is back, with what was lost.
+// A component that a fault keeps away is logged twice: when it goes, and when it is back, with what was lost.
 func TestAbsenceIsLoggedOnce(t *testing.T) {
 	s := newStub(t)
 	var logged []string
@@ -164,7 +162,7 @@ func TestAbsenceIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// A scrape that failed says what the component answered: an HTTP status is not a refused connection.
+// A failed scrape records the component's answer: an HTTP status is not a refused connection.
 func TestFailedScrapeHasItsReason(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{}, s.target(etcd))
@@ -210,7 +208,7 @@ func TestInvalidExpositionIsNotStored(t *testing.T) {
 	}
 }
 
-// What is kept: the job's own list and what gates name. What is dropped beats both.
+// The job's own list and the metrics that gates name are kept. Drop takes precedence over both.
 func TestFamiliesKeptAndDropped(t *testing.T) {
 	s := newStub(t)
 	b := newBench(t, Options{Extra: []string{"wanted_bucket", "etcd_debugging_odd"}, Drop: []string{"etcd_server_gone_total", "etcd_debugging_odd"}}, s.target(etcd))
@@ -256,7 +254,7 @@ func TestLabelsOfTheTargetWin(t *testing.T) {
 	}
 }
 
-// All targets bear the one timestamp of their boundary, the generator too.
+// All targets have the one timestamp of their boundary, including the generator.
 func TestBoundaryScrapesShareOneTime(t *testing.T) {
 	one, two := newStub(t), newStub(t)
 	registry := prometheus.NewRegistry()
@@ -267,7 +265,7 @@ func TestBoundaryScrapesShareOneTime(t *testing.T) {
 	two.says(1, "")
 	b.scrape(0)
 	own.Add(12)
-	at := b.scrape(0) // the clock stands still: time moves on all the same
+	at := b.scrape(0) // the clock stands still, but sample times advance
 	a := b.archive()
 	for _, instance := range []string{"etcd-0", "kube-scheduler-0", "loadgen"} {
 		up, err := a.Samples(context.Background(), at, at, labels.MustNewMatcher(labels.MatchEqual, "instance", instance), labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "up"))

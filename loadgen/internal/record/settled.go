@@ -2,8 +2,9 @@ package record
 
 import "time"
 
-// begin notes that scrapes of targets begin, before they are stamped, and end notes that
-// their samples are in the archive. The caller holds the targets' mu.
+// begin records that scrapes of targets begin, before they get their timestamps.
+// end records that their samples are in the archive. The caller holds the targets'
+// mu.
 func (r *Recorder) begin(targets ...*target) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -20,8 +21,8 @@ func (r *Recorder) begin(targets ...*target) (end func()) {
 	}
 }
 
-// Settled returns a time up to which no sample is added any more, but for the zeros of
-// counters that appear later.
+// Settled returns a time up to which no sample is added any more, except the zeros
+// of counters that appear later.
 func (r *Recorder) Settled() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Nothing of a scrape's time is settled while it goes on, and all of it when it is over.
+// No sample of a scrape is settled while the scrape runs, and all are settled once
+// it has ended.
 func TestSettled(t *testing.T) {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -18,7 +19,7 @@ func TestSettled(t *testing.T) {
 	}))
 	defer server.Close()
 	now := time.UnixMilli(1_800_000_000_000)
-	ahead := make(chan time.Duration, 1) // that the clock has gone on
+	ahead := make(chan time.Duration, 1) // how far the clock has advanced
 	ahead <- 0
 	r, err := Open(t.TempDir(), []control.ScrapeTarget{{Job: etcd, Instance: "etcd-0", URL: server.URL}}, Options{Now: func() time.Time {
 		d := <-ahead

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// stub is a component with a /metrics endpoint that says what the test wants.
+// stub is a component with a /metrics endpoint that serves what the test sets.
 type stub struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -76,7 +76,7 @@ func (c *clock) forward(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bench is a recorder over stubs, with a clock of its own.
+// bench is a recorder over stubs, with its own clock.
 type bench struct {
 	t   testing.TB
 	dir string
@@ -129,7 +129,8 @@ func openArchive(t testing.TB, dir string) *archive.Archive {
 	return a
 }
 
-// valueOf evaluates an expression that has one value; NaN where it has none.
+// valueOf evaluates an expression with one value. It returns NaN if there is no
+// value.
 func valueOf(t testing.TB, a *archive.Archive, expr string, at time.Time) float64 {
 	t.Helper()
 	samples, err := a.Instant(context.Background(), expr, at)

@@ -25,33 +25,33 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// target is one endpoint and what is known of its series.
+// target is one endpoint with the known state of its series.
 type target struct {
 	job, instance string
 	fetch         fetch
 	close         func()
 	keeper        *keeper
 
-	// mu serialises the scrapes of this target: a series takes its samples
-	// in the order of time only. What follows is guarded by it.
+	// mu serialises the scrapes of this target, because a series accepts samples only in the order of time. It guards
+	// the fields below.
 	mu sync.Mutex
-	// series by its text in the exposition, name and labels, byte for byte.
+	// series by its text in the exposition: name and labels, byte for byte.
 	series map[string]*series
 	own    map[string]storage.SeriesRef // up and its like
-	// reasons are those for which scrapes have failed so far.
+	// reasons lists the reasons of failed scrapes so far.
 	reasons []string
 	last    int64 // timestamp of the last scrape, ms
 	scrape  int64 // successful scrapes so far
 	missed  int   // scrapes that failed since the last one that did not
-	// lastGood is the timestamp of the last successful scrape, and started
-	// the process start time it showed (0: it showed none).
+	// lastGood is the timestamp of the last successful scrape, and started the process start time in it (0 if it had
+	// none).
 	lastGood int64
 	started  float64
 	symbols  *labels.SymbolTable
-	// The exposition, and of what is kept of it the lines that are of no known series; reused.
+	// The exposition, and its kept lines of unknown series; both buffers are reused.
 	raw    bytes.Buffer
 	others []byte
-	// What is kept of this exposition and of the last one; they change places.
+	// The kept lines of this exposition and of the last one; they swap places.
 	now, before lines
 
 	state TargetState // guarded by the recorder's mu
@@ -75,7 +75,7 @@ func newTarget(job, instance string, f fetch, closeIdle func(), k *keeper) *targ
 	}
 }
 
-// outcome of one scrape.
+// outcome is the outcome of one scrape.
 type outcome struct {
 	took    time.Duration
 	samples int // series lines exposed
@@ -83,10 +83,9 @@ type outcome struct {
 	failed  error
 }
 
-// record scrapes the target once and stores what it says with timestamp at
-// (ms), which is later than all before. A failed scrape is an outcome; an
-// error means that storing failed, or that ctx ended, in which case nothing
-// is stored. The caller holds t.mu.
+// record scrapes the target once and stores the samples with the timestamp at (ms), which must be later than all
+// earlier ones. A failed scrape is an outcome. An error means that storing failed, or that ctx ended; nothing is stored
+// then. The caller holds t.mu.
 func (t *target) record(ctx context.Context, db *tsdb.DB, at int64, timeout time.Duration) (outcome, error) {
 	t.last = at
 	begin := time.Now()
@@ -151,7 +150,7 @@ func (t *target) storeAll(ctx context.Context, db *tsdb.DB, at int64, o *outcome
 	return nil
 }
 
-// batch is the samples of one scrape on their way into the archive.
+// batch holds the samples of one scrape while they are stored.
 type batch struct {
 	*target
 	app    storage.AppenderV2
@@ -160,7 +159,7 @@ type batch struct {
 	bornAt int64 // where a new cumulative series gets its zero; 0: nowhere
 	born   []string
 	count  int
-	expect int // the line of before that is likely to come next
+	expect int // the most likely next line of before
 }
 
 func (b *batch) parseOthers(text []byte) error {
@@ -212,8 +211,8 @@ func (b *batch) add(parser textparse.Parser, kind model.MetricType) error {
 	return nil
 }
 
-// again is the labels that a known series has to be appended with: none, as long as
-// storage knows it by its reference, which it may drop while the series is stale.
+// again returns the labels for appending to a known series. They are empty while storage knows the series by its
+// reference; storage may drop the reference while the series is stale.
 func (b *batch) again(s *series, parser textparse.Parser) labels.Labels {
 	if !s.stale {
 		return labels.EmptyLabels()
@@ -258,8 +257,7 @@ func cumulative(key []byte, kind model.MetricType) bool {
 	return false
 }
 
-// markStale ends the series that went away, so that no query takes their last
-// value for a present one.
+// markStale ends the series that went away, so that no query takes their last value for the present one.
 func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) bool) error {
 	stale := math.Float64frombits(value.StaleNaN)
 	for _, s := range t.series {
@@ -274,7 +272,7 @@ func (t *target) markStale(app storage.AppenderV2, at int64, gone func(*series) 
 	return nil
 }
 
-// storeOwn stores what Prometheus stores about a scrape itself, and scrape_failed by reason.
+// storeOwn stores the series that Prometheus stores about each scrape, and scrape_failed by reason.
 func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	up, failed := 1.0, ""
 	if o.failed != nil {
@@ -304,7 +302,7 @@ func (t *target) storeOwn(app storage.AppenderV2, at int64, o outcome) error {
 	return nil
 }
 
-// appendOwn stores a sample of a series of the scrape itself, with more labels as name and value pairs.
+// appendOwn stores a sample of a series about the scrape itself, with additional labels as name and value pairs.
 func (t *target) appendOwn(app storage.AppenderV2, at int64, v float64, name string, more ...string) error {
 	key := name + strings.Join(more, "=")
 	lset := labels.FromStrings(append([]string{model.MetricNameLabel, name, "instance", t.instance, "job", t.job}, more...)...)

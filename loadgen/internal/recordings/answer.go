@@ -16,8 +16,8 @@ import (
 // timeForm has the resolution of the archive.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// WriteText writes an answer as a table: of an instant query a series a line, of a range
-// query a point a line under its series, with the time since the start.
+// WriteText writes an answer as a table. An instant query has one line per series. A range
+// query has one line per point, below its series, with the time since the start.
 func (a Answer) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if !a.Range {
@@ -35,7 +35,7 @@ func (a Answer) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// Data is an answer as the data of Prometheus' query API.
+// Data returns an answer in the format of Prometheus' query API.
 func (a Answer) Data() any {
 	type data struct {
 		ResultType string `json:"resultType"`
@@ -62,8 +62,8 @@ func (a Answer) Data() any {
 	return out
 }
 
-// WriteCSV writes an answer with a point a line: its time, a column for each label, its
-// value.
+// WriteCSV writes an answer with one line per point: the time, a column for each label, and
+// the value.
 func (a Answer) WriteCSV(w io.Writer) error {
 	names := map[string]bool{}
 	for _, l := range a.labels() {
@@ -73,7 +73,7 @@ func (a Answer) WriteCSV(w io.Writer) error {
 	}
 	columns := slices.Sorted(maps.Keys(names))
 	out := csv.NewWriter(w)
-	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // its error stays, as those of all
+	_ = out.Write(append(append([]string{"time"}, columns...), "value")) // out.Error returns the error of any Write
 	row := func(at time.Time, of map[string]string, v float64) {
 		cells := []string{at.UTC().Format(timeForm)}
 		for _, c := range columns {

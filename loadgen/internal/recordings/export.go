@@ -25,13 +25,13 @@ const (
 	RemoteWrite = "remote-write"
 )
 
-// Export says what of a run goes where.
+// Export selects the samples of a run to export.
 type Export struct {
 	// Labels are added to each series.
 	Labels map[string]string
-	// From and To bound the samples; zero: the first and the last.
+	// From and To bound the samples. Zero means the first and the last sample.
 	From, To time.Time
-	// Rules adds what the shipped rules make of the run.
+	// Rules adds the results of the shipped rules.
 	Rules bool
 }
 
@@ -55,7 +55,7 @@ func (e Export) source(ctx context.Context, r *Run) (q storage.Queryable, start,
 	if !e.To.IsZero() {
 		end = min(end, e.To.UnixMilli())
 	}
-	// Single targets may have been scraped before the first boundary and after the last.
+	// A target may have been scraped before the first boundary or after the last one.
 	first, last, err := extent(ctx, q)
 	if e.To.IsZero() {
 		end = last
@@ -73,8 +73,8 @@ func (r *Run) WriteOpenMetrics(ctx context.Context, w io.Writer, e Export) (Expo
 	return Exported{Samples: n}, r.readError(err)
 }
 
-// WriteBlocks writes a run as blocks of Prometheus' TSDB into dir, which is made if it is
-// not there. It is not in the directory of a run.
+// WriteBlocks writes a run as blocks of Prometheus' TSDB into dir, and creates dir if
+// necessary. dir must not be in the directory of a run.
 func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, error) {
 	if inRun, err := withinRun(dir); err != nil || inRun {
 		return Exported{}, exitcode.Usagef("--out %s: it is in the directory of a run, whose files are not changed (name another one)", dir)
@@ -93,7 +93,7 @@ func (r *Run) WriteBlocks(ctx context.Context, dir string, e Export) (Exported, 
 	return Exported{Samples: n, Blocks: blocks}, r.readError(err)
 }
 
-// withinRun reports whether a directory is that of a run, or below one.
+// withinRun reports whether dir is the directory of a run or lies in one.
 func withinRun(dir string) (bool, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -129,7 +129,8 @@ func (r *Run) Send(ctx context.Context, c *remotewrite.Client, e Export, log fun
 	return sent, nil
 }
 
-// oldSamplesHint says how a Prometheus takes samples that are older than those it has.
+// oldSamplesHint says how to make Prometheus accept samples that are older than its newest
+// ones.
 func oldSamplesHint(refusal string) string {
 	for _, why := range []string{"out of bounds", "out of order", "too old"} {
 		if strings.Contains(refusal, why) {
@@ -139,7 +140,7 @@ func oldSamplesHint(refusal string) string {
 	return ""
 }
 
-// readError marks what reading the archive panicked over, or refused, as its damage.
+// readError reports an archive that cannot be read as damaged.
 func (r *Run) readError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || exitcode.IsUsage(err) || exitcode.IsEnvironment(err) {
 		return err

@@ -26,8 +26,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// day is a run of five hours with a scrape each hour, at odd milliseconds, and labels that
-// need quoting.
+// day records a run of five hours with a scrape each hour, at odd milliseconds, and labels
+// that need quoting.
 func day(t *testing.T) string {
 	t.Helper()
 	l := archivetest.New(t, record.Options{Extra: []string{"odd_total"}}, "etcd-0", "kube-apiserver-0")
@@ -42,10 +42,10 @@ func day(t *testing.T) string {
 	return l.RunDir(text, run, result.Measurements{Phases: []result.Phase{p}})
 }
 
-// dump is what promtool finds in a TSDB, a sample a line, in order.
+// dump returns the samples that promtool finds in a TSDB, one per line, sorted.
 func dump(t *testing.T, dir string) []string {
 	t.Helper()
-	if err := os.Mkdir(filepath.Join(dir, archive.WalDir), 0o700); err != nil { // promtool wants one
+	if err := os.Mkdir(filepath.Join(dir, archive.WalDir), 0o700); err != nil { // promtool requires one
 		t.Fatal(err)
 	}
 	out, err := deploytest.Run(t, ".", deploytest.Tool(t, deploytest.Promtool), "tsdb", "dump", dir)
@@ -55,7 +55,7 @@ func dump(t *testing.T, dir string) []string {
 	return sortedLines(out)
 }
 
-// recorded is what a run has, as promtool writes it, with more labels.
+// recorded returns the samples of a run in promtool's format, with additional labels.
 func recorded(t *testing.T, r *recordings.Run, more map[string]string, stale bool) []string {
 	t.Helper()
 	var b strings.Builder
@@ -73,7 +73,7 @@ func recorded(t *testing.T, r *recordings.Run, more map[string]string, stale boo
 	return sortedLines(b.String())
 }
 
-// promtool makes blocks of the text, and they hold each sample at its millisecond.
+// promtool converts the text to blocks that hold each sample at its millisecond.
 func TestPromtoolReadsOpenMetrics(t *testing.T) {
 	dir := day(t)
 	unchanged(t, dir)
@@ -100,8 +100,8 @@ func TestPromtoolReadsOpenMetrics(t *testing.T) {
 	}
 }
 
-// promtool opens the blocks, each within two hours, and they hold each sample and the ends of
-// series.
+// promtool opens the blocks. Each block is within two hours, and together they hold each
+// sample and the ends of series.
 func TestPromtoolOpensBlocks(t *testing.T) {
 	dir := day(t)
 	unchanged(t, dir)
@@ -129,7 +129,7 @@ func TestPromtoolOpensBlocks(t *testing.T) {
 	}
 }
 
-// Blocks are not written into the directory of a run.
+// Blocks cannot be written into the directory of a run.
 func TestBlocksStayOutOfRuns(t *testing.T) {
 	dir := day(t)
 	unchanged(t, dir)
@@ -141,7 +141,7 @@ func TestBlocksStayOutOfRuns(t *testing.T) {
 	}
 }
 
-// An export of a part holds the samples from its start to its end.
+// A partial export holds the samples from its start to its end.
 func TestExportOfAPart(t *testing.T) {
 	r := open(t, day(t))
 	var text bytes.Buffer
@@ -166,7 +166,7 @@ func TestExportOfAPart(t *testing.T) {
 	}
 }
 
-// Every millisecond comes back from the text as Prometheus' parser reads it.
+// Prometheus' parser reads every millisecond back from the text.
 func TestMillisecondsSurvive(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -181,7 +181,7 @@ func TestMillisecondsSurvive(t *testing.T) {
 	}
 }
 
-// difference is the first lines that one has and the other has not.
+// difference returns the first lines in which got and want differ.
 func difference(got, want []string) string {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {

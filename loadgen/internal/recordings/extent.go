@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// extent is the time of the first and of the last sample, in ms.
+// extent returns the times of the first and the last sample, in ms.
 func extent(ctx context.Context, q storage.Queryable) (first, last int64, err error) {
 	first = maxTime
 	err = archive.Stream(ctx, q, 0, maxTime, func(_ labels.Labels, points []promql.FPoint) error {

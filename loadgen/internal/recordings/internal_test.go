@@ -1,4 +1,4 @@
 package recordings
 
-// Seconds is seconds, for the tests.
+// Seconds exports seconds for the tests.
 func Seconds(ms int64) float64 { return seconds(ms) }

@@ -20,10 +20,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// RunLabel is the label that tells the series of runs apart.
+// RunLabel is the label that distinguishes the series of different runs.
 const RunLabel = "run"
 
-// usualInterval is the default between scrapes, of a run whose scenario cannot be read.
+// usualInterval is the default scrape interval. It is used if a run's scenario cannot be
+// read.
 const usualInterval = 5 * time.Second
 
 // Run is a recorded run whose archive can be read.
@@ -35,11 +36,11 @@ type Run struct {
 	Interval time.Duration
 
 	rec   *rundir.Recorded
-	rules storage.Queryable // what the shipped rules make of it; nil before replay
+	rules storage.Queryable // results of the shipped rules; nil before Replayed
 }
 
-// Open opens the run in dir. A directory that is no run is a usage error, an archive
-// that is damaged or missing a *result.Damaged.
+// Open opens the run in dir. It returns a usage error if dir is not a run, and a
+// *result.Damaged if the archive is damaged or missing.
 func Open(ctx context.Context, dir string) (r *Run, err error) {
 	if rundir.IsComparison(dir) {
 		return nil, exitcode.Usagef("%s holds the runs of several variants (name the directory of one, in it)", dir)
@@ -69,17 +70,17 @@ func Open(ctx context.Context, dir string) (r *Run, err error) {
 // Close releases the run.
 func (r *Run) Close() error { return r.rec.Close() }
 
-// Name is that of the run among others.
+// Name returns the name of the run.
 func (r *Run) Name() string { return rundir.Name(r.Dir, r.rec.Run.Variant) }
 
-// Raw is what was scraped.
+// Raw returns the scraped samples.
 func (r *Run) Raw() storage.Queryable {
 	q, _ := r.rec.Archive.Storage()
 	return q
 }
 
-// Replayed is Raw with what the shipped rules make of it: records and ALERTS. It evaluates
-// them once.
+// Replayed returns Raw with the results of the shipped rules: recording rules and ALERTS.
+// It evaluates the rules once.
 func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	if r.rules == nil {
 		set, err := alerting.Shipped()
@@ -95,7 +96,7 @@ func (r *Run) Replayed(ctx context.Context) (storage.Queryable, error) {
 	return archive.Merge(r.Raw(), r.rules), nil
 }
 
-// Phase returns the phase of a name.
+// Phase returns the phase with the given name.
 func (r *Run) Phase(name string) (result.Phase, error) {
 	phases := r.rec.Measurements.Phases
 	if i := slices.IndexFunc(phases, func(p result.Phase) bool { return p.Name == name }); i >= 0 {

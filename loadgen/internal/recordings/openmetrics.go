@@ -21,8 +21,9 @@ import (
 // maxTime is later than any sample, in ms.
 const maxTime = math.MaxInt64 / 2
 
-// writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text with
-// timestamps, and counts them. Staleness markers are left out: the format has none.
+// writeOpenMetrics writes the samples of q from start to end, in ms, as OpenMetrics text
+// with timestamps, and counts them. It leaves out staleness markers, which the format
+// lacks.
 func writeOpenMetrics(ctx context.Context, w io.Writer, q storage.Queryable, start, end int64) (samples int, err error) {
 	names, err := metricNames(ctx, q, start, end)
 	if err != nil {
@@ -30,7 +31,7 @@ func writeOpenMetrics(ctx context.Context, w io.Writer, q storage.Queryable, sta
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
 	line := &textLine{}
-	for _, name := range names { // a family's lines stand together
+	for _, name := range names { // the lines of a family must be contiguous
 		err := archive.Stream(ctx, q, start, end, func(l labels.Labels, points []promql.FPoint) error {
 			line.begin(l)
 			for _, p := range points {
@@ -64,7 +65,7 @@ func metricNames(ctx context.Context, q storage.Queryable, start, end int64) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read names: %w", err)
 	}
-	for i := range names { // they may be in a file that is closed with the querier
+	for i := range names { // names may point into a file that is closed with the querier
 		names[i] = strings.Clone(names[i])
 	}
 	return names, nil
@@ -140,9 +141,9 @@ func (t *textLine) quote(text string) {
 	t.text = append(t.text, '"')
 }
 
-// seconds is a time in ms as seconds. Prometheus' parser multiplies by 1,000 and cuts off
-// what is left of a millisecond, so it is the smallest number of which that gives the time
-// again: 1800000000.001 would come back a millisecond early.
+// seconds converts a time from ms to seconds. Prometheus' parser multiplies by 1,000 and
+// truncates to whole milliseconds, so seconds returns the smallest number that survives
+// this: 1800000000.001 would come back a millisecond early.
 func seconds(ms int64) float64 {
 	s := float64(ms) / 1000
 	for int64(s*1000) < ms {

@@ -14,19 +14,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// maxSteps of a range query, as in Prometheus.
+// maxSteps is the maximum number of steps of a range query, as in Prometheus.
 const maxSteps = 11_000
 
-// Query is PromQL and when to evaluate it.
+// Query is a PromQL expression and the time to evaluate it.
 type Query struct {
 	// Expr may use Grafana's $__range, $__rate_interval and $__interval, and $cluster and
-	// $instance, which match all, so that the queries of dashboards can be asked.
+	// $instance, which match everything, so that it can be copied from a dashboard.
 	Expr string
 	// From and To are the times of a range query; an instant query is evaluated at To.
 	From, To time.Time
 	// Range evaluates the expression at From, From+Step, ... To.
 	Range bool
-	// Step of a range query; zero means the interval between scrapes.
+	// Step is the step of a range query. Zero means the scrape interval.
 	Step time.Duration
 }
 
@@ -36,12 +36,12 @@ type Answer struct {
 	At     time.Time        // of an instant query
 	Values []archive.Sample // of an instant query
 	Series []archive.Series // of a range query
-	// From is the start of what was asked for.
+	// From is the start of the query.
 	From time.Time
 }
 
-// Ask evaluates a query over the run. An expression that cannot be evaluated is a usage
-// error.
+// Ask evaluates a query over the run. It returns a usage error if the expression cannot be
+// evaluated.
 func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	if q.Step == 0 {
 		q.Step = r.Interval
@@ -51,7 +51,7 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	}
 	expr := dashboards.Expand(q.Expr, dashboards.Window{
 		Rate: max(4*r.Interval, q.Step+r.Interval), Interval: q.Step,
-		Range: q.To.Sub(q.From) + time.Millisecond, // as archive.Window: a range leaves out its first moment
+		Range: q.To.Sub(q.From) + time.Millisecond, // as archive.Window: a range excludes its first moment
 	})
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -73,7 +73,8 @@ func (r *Run) Ask(ctx context.Context, q Query) (a Answer, err error) {
 	return a, r.queryError(err)
 }
 
-// queryError tells an archive that cannot be read from a query that cannot be evaluated.
+// queryError distinguishes an archive that cannot be read from a query that cannot be
+// evaluated.
 func (r *Run) queryError(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -84,8 +85,8 @@ func (r *Run) queryError(err error) error {
 	return exitcode.Usagef("%s", oneLine(err))
 }
 
-// readsRules reports whether an expression may read what rules write: records, whose
-// names have colons, ALERTS, or any name.
+// readsRules reports whether an expression may read the results of rules: names with
+// colons, ALERTS, or any name.
 func readsRules(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {

@@ -22,8 +22,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// storm is a run with a slow disk in its second phase, and an API server that goes away at
-// the end of it.
+// storm records a run with a slow disk in its second phase. An API server goes away at the
+// end of that phase.
 func storm(t *testing.T) string {
 	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0", "kube-apiserver-0")
@@ -58,7 +58,7 @@ func open(t *testing.T, dir string) *recordings.Run {
 	return r
 }
 
-// contents has the digest of each file in a directory.
+// contents returns the digest of each file in a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -76,7 +76,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// unchanged fails the test if it leaves a directory other than it was.
+// unchanged fails the test if the test changes a directory.
 func unchanged(t *testing.T, dir string) {
 	t.Helper()
 	before := contents(t, dir)
@@ -87,8 +87,8 @@ func unchanged(t *testing.T, dir string) {
 	})
 }
 
-// Queries are of the run or of a phase, at a time or at each step, over what was scraped and
-// what the rules make of it.
+// Queries cover the run or a phase, at a time or at each step, and both scraped samples and
+// the results of rules.
 func TestAsk(t *testing.T) {
 	dir := storm(t)
 	unchanged(t, dir)
@@ -140,7 +140,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Answers are written as a table, as Prometheus' API has them, and as CSV.
+// Answers can be written as a table, in the format of Prometheus' API, and as CSV.
 func TestAnswers(t *testing.T) {
 	r := open(t, storm(t))
 	q := recordings.Query{Expr: `up{job="etcd"} / 3`, From: r.Start, To: r.Start.Add(30 * time.Second)}
@@ -197,7 +197,8 @@ func jsonEqual(t *testing.T, a, b []byte) bool {
 	return texts[0] == texts[1]
 }
 
-// A directory that is no run, one of variants and a damaged archive are told in a line.
+// Open refuses a directory without a run, a directory of variants and a damaged archive
+// with an error of one line.
 func TestOpenRefuses(t *testing.T) {
 	damaged := archivetest.CopyDir(t, storm(t))
 	chunks, err := filepath.Glob(filepath.Join(damaged, result.TSDBDir, "*", "chunks", "*"))
@@ -231,7 +232,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// sortedLines are the lines of a text, in order.
+// sortedLines returns the lines of a text, sorted.
 func sortedLines(text string) []string {
 	return slices.Sorted(strings.Lines(text))
 }

@@ -17,19 +17,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/observe"
 )
 
-// ServeOptions say which runs to serve, and where.
+// ServeOptions configure Serve.
 type ServeOptions struct {
 	Dirs []string
-	// Addr to serve at, HOST:PORT; Public allows one that others reach.
+	// Addr is the address to serve at, HOST:PORT. Public allows an address that other hosts
+	// can reach.
 	Addr   string
 	Public bool
-	// Version of Stormglass.
+	// Version is the version of Stormglass.
 	Version string
 	// Ready is called with the API's address and the runs, in the order of Dirs.
 	Ready func(url string, runs []Served)
 }
 
-// Served is a run that is served.
+// Served describes a served run.
 type Served struct {
 	Name     string    `json:"run"` // the value of the label run
 	Dir      string    `json:"dir"`
@@ -38,8 +39,8 @@ type Served struct {
 	Interval float64   `json:"scrapeIntervalSeconds"`
 }
 
-// Serve serves recorded runs, and what the shipped rules make of them, by Prometheus' query
-// API until ctx ends, which is no error. Each series has the label run.
+// Serve serves recorded runs and the results of the shipped rules through Prometheus' query
+// API until ctx ends, which is not an error. Each series has the label run.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -88,8 +89,8 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	return server.Close()
 }
 
-// uniqueNames gives each directory its last name, or as much of its path as tells it from
-// the others.
+// uniqueNames names each directory by its last path element, preceded by as many others as
+// make the name unique.
 func uniqueNames(dirs []string) ([]string, error) {
 	var paths []string
 	for _, dir := range dirs {
@@ -127,8 +128,8 @@ func endsAnother(paths []string, i int, name string) bool {
 	return false
 }
 
-// kinds tells the types of metrics by their names, as far as naming rules go: types are not
-// recorded.
+// kinds derives the types of metrics from their names, as far as naming conventions allow:
+// types are not recorded.
 func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.MetricType, error) {
 	q, err := samples.Querier(0, maxTime)
 	if err != nil {
@@ -141,7 +142,7 @@ func kinds(ctx context.Context, samples storage.Queryable) (map[string]model.Met
 	}
 	all := map[string]model.MetricType{}
 	for _, name := range names {
-		name = strings.Clone(name) // it may be in a file that is closed before it is served
+		name = strings.Clone(name) // name may point into a file that is closed before it is served
 		if family, ok := strings.CutSuffix(name, "_bucket"); ok {
 			all[family] = model.MetricTypeHistogram
 		} else if strings.HasSuffix(name, "_total") {

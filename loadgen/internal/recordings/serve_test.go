@@ -43,8 +43,8 @@ func serve(t *testing.T, dirs ...string) (url string, runs []recordings.Served) 
 	}
 }
 
-// Runs are served side by side, each under its name, with what the rules make of them, and
-// are not changed.
+// Runs are served together, each under its name, with the results of the rules. Their
+// directories are not changed.
 func TestServe(t *testing.T) {
 	one := archivetest.CopyDir(t, storm(t))
 	under := filepath.Join(t.TempDir(), "other")
@@ -76,7 +76,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Runs in directories of one name are told apart by more of their paths.
+// Runs in directories with the same name are distinguished by more of their paths.
 func TestServedNames(t *testing.T) {
 	base, run := t.TempDir(), archivetest.SoundRun(t)
 	var dirs []string

@@ -31,7 +31,7 @@ func WriteAB(dir string, c result.AB) error {
 	return nil
 }
 
-// answerVerdict is the verdict that an answer counts as.
+// answerVerdict returns the verdict for an answer.
 func answerVerdict(a result.Answer) result.Verdict {
 	switch a {
 	case result.Regressed:
@@ -81,13 +81,13 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	for _, line := range chart.Wrap(abNote(c), t.width) {
 		t.line(t.paint("dim", line))
 	}
-	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // whole: commands are copied from them
+	for _, why := range slices.Concat(c.Reasons, c.Notes, without) { // in full: users copy commands from them
 		for _, line := range chart.Wrap(chart.Clean(why), t.width) {
 			t.line(line)
 		}
 	}
 	for _, p := range c.Pairs {
-		if p.Thrown != "" && p.Number > 0 { // pair 0 warms the machine up, and counts on no machine
+		if p.Thrown != "" && p.Number > 0 { // pair 0 warms up the machine and never counts
 			t.line(chart.Shorten(chart.Clean(fmt.Sprintf("pair %d thrown away: %s", p.Number, p.Thrown)), t.width))
 		}
 	}
@@ -99,7 +99,7 @@ func AB(w io.Writer, c result.AB, o TerminalOptions) error {
 	return err
 }
 
-// orNone is a value, or the sign for none.
+// orNone returns a value, or the sign for a missing one.
 func orNone(text string) string {
 	if text == "" {
 		return chart.None
@@ -143,7 +143,7 @@ func sideText(s result.Side) string {
 	return text
 }
 
-// abFigures are the figures to show, and a line on advice that had no data in any run, which is left out.
+// abFigures returns the figures to show, and a line on omitted advice that had no data in any run.
 func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	var names []string
 	for _, f := range c.Figures {
@@ -159,13 +159,13 @@ func abFigures(c result.AB) (figures []result.ABFigure, without []string) {
 	return figures, without
 }
 
-// abNote says what the columns are.
+// abNote explains the columns.
 func abNote(c result.AB) string {
 	return fmt.Sprintf("%s; positive is worse; bounds at %.0f%% each; regressed: past chance and at least %s; not regressed: surely below %s",
 		abStatistics(c), 100*c.Plan.Confidence, abPercent(&c.Plan.Change), abPercent(&c.Plan.Margin))
 }
 
-// abStatistics names the statistic of the sides and changes: the usual one, and the figures with another one.
+// abStatistics names the statistic of the sides and changes: the usual one, and the figures with a different one.
 func abStatistics(c result.AB) string {
 	of, others := "pairs", map[result.Statistic][]string{}
 	if c.Sets != nil {
@@ -215,7 +215,7 @@ func spreadOf(f result.ABFigure) string {
 	return fmt.Sprintf("%.1f%%", 100**f.Spread)
 }
 
-// ABSummary writes a comparison of pairs as Markdown, for the page of a pull request.
+// ABSummary writes a comparison of pairs as Markdown, for a pull request.
 func ABSummary(w io.Writer, c result.AB) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s. A: %s. B: %s.\n", strings.ToUpper(string(c.Answer)), markdown.Cell(chart.Clean(c.Scenario)), abTally(c),
@@ -246,8 +246,8 @@ func ABSummary(w io.Writer, c result.AB) error {
 	return err
 }
 
-// ABJUnit writes junit.xml: a test case for each gated figure, and one for the answer where no figure says why it is not
-// a good one.
+// ABJUnit writes junit.xml: a test case for each gated figure, and one for a bad answer that no figure
+// explains.
 func ABJUnit(w io.Writer, c result.AB) error {
 	s := junitSuite{Name: chart.Clean(c.Scenario), Timestamp: c.Started.UTC().Format("2006-01-02T15:04:05"), Time: junitTime(max(0, c.Ended.Sub(c.Started).Seconds()))}
 	s.Properties = []junitProperty{{"a", chart.Clean(sideText(c.A))}, {"b", chart.Clean(sideText(c.B))}, {"pairs", abTally(c)}}

@@ -43,8 +43,8 @@ func TestABText(t *testing.T) {
 	}
 }
 
-// Pairs that were thrown away are counted alike in the terminal, on the page and in ab.json: the pair that warms the machine up is
-// never one of them.
+// The terminal, the page and ab.json count the same pairs as thrown away: the pair that warms up the machine is never one of
+// them.
 func TestThrownPairsAreCountedAlike(t *testing.T) {
 	c := pairs()
 	c.Pairs[0].Thrown = "B: cold"
@@ -60,7 +60,7 @@ func TestThrownPairsAreCountedAlike(t *testing.T) {
 	}
 }
 
-// TestABPage: a dot for each pair, nothing that is run, and no name that is taken for markup.
+// TestABPage: a dot for each pair, nothing that runs, and no name that becomes markup.
 func TestABPage(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.ABHTML(&b, pairs()); err != nil {
@@ -75,7 +75,7 @@ func TestABPage(t *testing.T) {
 	}
 }
 
-// TestABWithoutData: advice that no run had data for is one line, not a row.
+// TestABWithoutData: advice without data in every run is one line, not a row.
 func TestABWithoutData(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, result.AB) error{
 		"text":     func(w io.Writer, c result.AB) error { return report.AB(w, c, report.TerminalOptions{Width: 120}) },
@@ -111,7 +111,7 @@ func TestABJUnit(t *testing.T) {
 	}
 }
 
-// TestABJUnitOfADoubt: an answer that no figure shows is a case of its own, so that no CI server is green beside exit 3.
+// TestABJUnitOfADoubt: an answer that no figure shows is a separate case, so that no CI server is green at exit 3.
 func TestABJUnitOfADoubt(t *testing.T) {
 	c := pairs()
 	c.Answer, c.ExitCode, c.Figures[0].Answer, c.Figures[1].Answer = result.CouldNotTell, 3, result.Improved, result.NotRegressed

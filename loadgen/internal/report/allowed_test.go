@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A rule that a run this short cannot judge, and one that may have no data, are told apart from those whose lack of data
-// matters, in each form of the result.
+// Each form of the result distinguishes a rule that a run this short cannot judge, and a rule that may have no data, from rules
+// whose lack of data matters.
 func TestLackOfDataIsToldApart(t *testing.T) {
 	silent := func(name string, verdict result.Verdict, short, allowed bool) result.Gate {
 		return result.Gate{

@@ -13,20 +13,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// mostSplits is how many bars a page has: those with the largest means.
+// mostSplits is how many bars a page has: the bars with the largest means.
 const mostSplits = 40
 
 // splitView is a load's mean latency as a stacked bar.
 type splitView struct {
 	Call, Where       string // "patch configmaps"; phase and load
 	Mean, P99, Server string
-	Summary           string // for those who do not see the bar
+	Summary           string // for readers who do not see the bar
 	Pieces            []piece
 	Notes             []string
 }
 
-// piece is a part of a bar. X and Width are in the coordinates of a plot; a
-// part that is negative has none, and its figure says so.
+// piece is a part of a bar. X and Width are in the coordinates of a plot. A negative
+// part has none, and its figure shows the value.
 type piece struct {
 	Name, Value, Share, Tells string
 	Colour                    int // in the palette; -1: the unexplained
@@ -34,7 +34,7 @@ type piece struct {
 }
 
 // partText names and explains a part on a page. The colour is its place in the palette, the
-// same on every page; the grey one is not for a large part: the unexplained is grey too.
+// same on every page. Grey is not for large parts, because the unexplained part is grey too.
 type partText struct {
 	title, tells string
 	colour       int
@@ -73,7 +73,7 @@ func breakdownView(_ context.Context, p *page) (any, error) {
 	return v, nil
 }
 
-// worstSplits are the rows with the largest means, in the run's order.
+// worstSplits returns the rows with the largest means, in the run's order.
 func worstSplits(r result.Result, most int) []result.Breakdown {
 	order := make([]int, len(r.Breakdown))
 	for i := range order {
@@ -140,7 +140,7 @@ func newSplitView(b result.Breakdown) splitView {
 	return v
 }
 
-// upTo is the text of a part that is certain to be of a size, and can be another at most.
+// upTo returns the range of a part: from its certain size to its maximum, or under the maximum if no size is certain.
 func upTo(certain, most string, seconds float64) string {
 	if seconds <= 0 {
 		return "under " + strings.TrimPrefix(most, "<")
@@ -159,7 +159,7 @@ func callText(verb, resource, variant, tenant string) string {
 	return text
 }
 
-// slowText is the API server's own account of its slow requests.
+// slowText returns the API server's own report on its slow requests.
 func slowText(s result.SlowRequests) string {
 	text := fmt.Sprintf("%s took the API server over 500 ms, %s on average", plural(s.Count, "request"), chart.Format(scenario.Seconds, s.Mean))
 	var layers []string
@@ -179,7 +179,7 @@ func plural(n int64, noun string) string {
 	return chart.Count(n) + " " + noun + "s"
 }
 
-// shareText is a part of a mean in whole percent.
+// shareText returns a part of a mean in whole percent.
 func shareText(part, of float64) string {
 	if of <= 0 {
 		return chart.None
@@ -194,8 +194,8 @@ func shareText(part, of float64) string {
 // terminalSplits is how many rows a summary has: it must fit a screen.
 const terminalSplits = 3
 
-// breakdown writes where the time of the slowest calls went, in percent of
-// their mean. "server" is the rest that the API server gives a name to, with what may be admission or fairness.
+// breakdown writes how the time of the slowest calls was spent, in percent of their mean.
+// "server" is the rest that the API server names, including what may be admission or fairness.
 func (t *terminal) breakdown(r result.Result) {
 	rows := worstSplits(r, terminalSplits)
 	slices.SortStableFunc(rows, func(a, b result.Breakdown) int { return cmp.Compare(b.ClientMean, a.ClientMean) })

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The slowest calls are on the first screen, wherever they stand in the run.
+// The slowest calls are on the first screen, no matter when they were in the run.
 func TestSlowestSplitsFirst(t *testing.T) {
 	r := stormRun()
 	r.Breakdown = nil
@@ -30,7 +30,7 @@ func TestSlowestSplitsFirst(t *testing.T) {
 	}
 }
 
-// A run with more loads than a page can show keeps those that matter, and says so.
+// A run with more loads than a page can show keeps the slowest ones, and says so.
 func TestManySplits(t *testing.T) {
 	r := stormRun()
 	for len(r.Breakdown) < 500 {
@@ -52,7 +52,7 @@ func TestManySplits(t *testing.T) {
 	}
 }
 
-// Operations of one verb and resource are told apart wherever they stand.
+// Operations of one verb and resource are distinguished everywhere.
 func TestVariantsAreTold(t *testing.T) {
 	r := stormRun()
 	q, b := &r.Measurements.Phases[1].Requests[0], &r.Breakdown[0]
@@ -66,7 +66,7 @@ func TestVariantsAreTold(t *testing.T) {
 	}
 }
 
-// What is negative takes no room and is not hidden.
+// A negative part has no width, and its figure is still shown.
 func TestNegativePartIsShown(t *testing.T) {
 	b := result.Breakdown{
 		Verb: "get", Resource: "pods", ClientMean: .010, Unexplained: .004,

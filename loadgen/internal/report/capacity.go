@@ -45,7 +45,7 @@ func Capacity(w io.Writer, c result.Capacity, o TerminalOptions) error {
 		tab.add(cells...)
 	}
 	t.section(tab)
-	for _, note := range c.Notes { // whole: commands are copied from them
+	for _, note := range c.Notes { // in full: users copy commands from them
 		t.wrapped("", note)
 	}
 	t.line("")
@@ -70,7 +70,7 @@ func capacityHead(c result.Capacity) string {
 	return fmt.Sprintf("%s of %s (%s to %s, 90%%), %s", loadText(c, *c.Median), chart.Clean(c.Field), loadText(c, *c.Low), loadText(c, *c.High), trials)
 }
 
-// capacityFacts are lines about what held, what gave way, and what was busiest then.
+// capacityFacts returns lines about what held, what gave way, and what was busiest then.
 func capacityFacts(c result.Capacity) (lines []string) {
 	if k := c.Confirmed; k != nil {
 		lines = append(lines, fmt.Sprintf("tried again: %s held in %d of %d trials", loadText(c, k.Load), k.Good, k.Trials))
@@ -108,7 +108,7 @@ func useName(u result.Use) string {
 	return chart.Clean(u.What + ", " + u.Component)
 }
 
-// busiest is the bad trial with the least load, in which the bottleneck shows; -1: there is none.
+// busiest returns the index of the bad trial with the least load, which shows the bottleneck; -1 if no trial is bad.
 func busiest(c result.Capacity) int {
 	at := -1
 	for i, t := range c.Trials {
@@ -123,10 +123,10 @@ func loadText(c result.Capacity, v float64) string {
 	if c.Unit == string(scenario.PerSec) {
 		return chart.Format(scenario.PerSec, v)
 	}
-	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // a load between two whole numbers holds as the lower
+	return chart.Group(fmt.Sprintf("%.0f", math.Floor(v+1e-6))) // between two whole numbers only the lower load is known to hold
 }
 
-// coresOf lists the components that used most processor time, the first three.
+// coresOf lists the three components that used most processor time.
 func coresOf(t result.Trial) string {
 	names := slices.SortedFunc(maps.Keys(t.Cores), func(a, b string) int {
 		switch {
@@ -151,7 +151,7 @@ func coresText(t result.Trial) string {
 	return coresOf(t) + "; " + chart.Clean(t.Why)
 }
 
-// share is "99.6%", with a digit more than percent: near 100% it tells on which side.
+// share returns "99.6%": near 100% one more digit shows on which side the value is.
 func share(v float64) string { return fmt.Sprintf("%.1f%%", 100*v) }
 
 // CapacityComparison writes two searches side by side for a terminal.
@@ -235,7 +235,7 @@ func CapacityHTML(w io.Writer, c result.Capacity) error {
 	return err
 }
 
-// curves are those that have values: of requests where there are any, and the processors of each component.
+// curves returns the curves that have values: of requests, if there are any, and the processors of each component.
 func curves(c result.Capacity) (all []curve) {
 	add := func(name string, unit scenario.Unit, value func(result.Trial) float64) {
 		if slices.ContainsFunc(c.Trials, func(t result.Trial) bool { return value(t) > 0 }) {
@@ -263,7 +263,7 @@ type capacityRow struct {
 	LoadText, Offered, Achieved, P50, P99, CoresText string
 }
 
-// rowOf is a trial in words. One without requests has no rates and latencies of them.
+// rowOf describes a trial in words. A trial without requests has no request rates and latencies.
 func rowOf(c result.Capacity, t result.Trial) capacityRow {
 	of := func(unit scenario.Unit, v float64) string {
 		if t.Offered == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A trial without requests has no rate and no latency of them: 0/s would be a measurement.
+// A trial without requests has no request rate and no latency: 0/s would be a measurement.
 func TestCapacityWithoutRequests(t *testing.T) {
 	c := result.Capacity{
 		Scenario: "capacity-nodes", Answer: "the generator ended first", Field: "nodes.count", From: 100, To: 20000, Unit: "count",
@@ -27,7 +27,7 @@ func TestCapacityWithoutRequests(t *testing.T) {
 	}
 }
 
-// Of whole loads the lower of two neighbours holds, and a bottleneck that was there before the load is said to be.
+// Between two whole loads the lower one holds. A bottleneck that existed before the load is reported as such.
 func TestCapacityInWords(t *testing.T) {
 	low, median, high, held := 3.1, 3.6, 3.9, 3.0
 	c := result.Capacity{

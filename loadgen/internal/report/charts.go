@@ -19,23 +19,23 @@ type metricChart struct {
 	Queries       []query
 	// Job is the scrape job that the series come from.
 	Job string
-	// Quiet says what it means that there are no samples, where that is good
-	// news. Empty: it is not.
+	// Quiet explains the absence of samples if that is good news. Empty means that it is
+	// not.
 	Quiet string
-	// Needs names what a run must have done for this chart: nodes, pods, requests or
-	// watches. Empty: nothing.
+	// Needs names what a run must have for this chart: nodes, pods, requests or
+	// watches. Empty means nothing.
 	Needs string
 }
 
 // query is one PromQL expression of a chart. $rate is the window of rates, two
-// scrapes and a bit; $seen that of gauges, one and a bit: both so short that a
-// gap in the scrapes is a gap in the line, and that the line follows the storm.
+// scrapes and a bit; $seen the window of gauges, one scrape and a bit. Both are so
+// short that a gap in the scrapes is a gap in the line, and that the line follows the storm.
 type query struct {
 	Expr string
 	// P99 selects a histogram, classic or native, whose quantile is drawn in place of Expr.
 	P99 string
-	// By names the labels that tell the series apart; their values make the
-	// series' name. Name is used where there are none.
+	// By names the labels that distinguish the series; their values make the
+	// series' name. Name is used if the values are missing.
 	By   []string
 	Name string
 	// PerPhase names an exact client-side number that is drawn as a level through each
@@ -51,7 +51,7 @@ type chartSection struct {
 // jobGenerator is the scrape job of our own metrics.
 const jobGenerator = "loadgen"
 
-// p99 is the quantile of a histogram by labels, whether it was recorded as a
+// p99 returns the quantile of a histogram by labels, whether it was recorded as a
 // native histogram or with classic buckets.
 func p99(selector string, by ...string) string {
 	metric, matchers, found := strings.Cut(selector, "{")
@@ -85,13 +85,13 @@ func chartSections() []chartSection {
 	return all
 }
 
-// measuredToTheEnd reports whether the generator wrote down what is known at a run's end
-// only: what loads, nodes and itself did.
+// measuredToTheEnd reports whether the generator wrote what is known only at a run's
+// end: what the loads, the nodes and the generator itself did.
 func measuredToTheEnd(m result.Measurements) bool {
 	return m.Generator.MaxRSSBytes > 0 || m.Scrapes.Done > 0
 }
 
-// unmet says why a run cannot have a chart that needs something, or is empty.
+// unmet returns the reason why a run lacks what a chart needs, or "".
 func unmet(need string, m result.Measurements) string {
 	did := func(has func(result.Phase) bool) bool { return slices.ContainsFunc(m.Phases, has) }
 	none := ""

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// WriteComparison makes comparison.html in dir, beside the variants' directories.
+// WriteComparison writes comparison.html in dir, next to the variants' directories.
 func WriteComparison(dir string, c result.Comparison) error {
 	path := filepath.Join(dir, result.ComparisonHTMLFile)
 	if err := writeAtomic(path, func(w io.Writer) error { return ComparisonHTML(w, c) }); err != nil {
@@ -24,8 +24,8 @@ func WriteComparison(dir string, c result.Comparison) error {
 	return nil
 }
 
-// Comparison writes the variants side by side: what is compared, line by line,
-// and what became of each. Behind a value stands what it is to the first variant's.
+// Comparison writes the variants side by side: what is compared, line by line, and
+// the outcome of each. Each value is followed by its ratio to the first variant's.
 func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	t := newTerminal(o)
 	v := verdictOf(c)
@@ -38,7 +38,7 @@ func Comparison(w io.Writer, c result.Comparison, o TerminalOptions) error {
 	return err
 }
 
-// verdictOf is pass only where every variant passed.
+// verdictOf is pass only if every variant passed.
 func verdictOf(c result.Comparison) result.Verdict {
 	v := result.Pass
 	for _, x := range c.Variants {
@@ -52,7 +52,7 @@ func verdictOf(c result.Comparison) result.Verdict {
 	return v
 }
 
-// ratioNote says in a sentence what is behind the values. Empty: nothing is.
+// ratioNote explains the ratios after the values, in one sentence. It is empty without ratios.
 func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
@@ -64,7 +64,7 @@ func ratioNote(c result.Comparison) string {
 	return ""
 }
 
-// when a comparison ran, for its head.
+// when returns the time of a comparison, for its head.
 func when(c result.Comparison) string {
 	text := "started " + c.Started.UTC().Format("2006-01-02 15:04:05 UTC")
 	if c.Ended.IsZero() {
@@ -159,7 +159,7 @@ func byFigure(c result.Comparison) *table {
 	return tab
 }
 
-// byVariant has a line for each variant, and a column for each figure whose name stands in several lines: for
+// byVariant has a line for each variant, and a column for each figure, whose name is broken into several lines: for
 // many variants.
 func byVariant(c result.Comparison) *table {
 	tab := &table{align: "l" + strings.Repeat("r", len(c.Rows))}
@@ -193,7 +193,7 @@ func byVariant(c result.Comparison) *table {
 	return tab
 }
 
-// inLines is a name in lines of at most so many characters, broken behind hyphens.
+// inLines breaks a name after hyphens into lines of at most width characters.
 func inLines(name string, width int) (lines []string) {
 	line := ""
 	for word := range strings.SplitAfterSeq(name, "-") {
@@ -212,7 +212,7 @@ func valueOf(r result.Row, v result.Value) string {
 	return least(v.AtLeast, chart.Format(scenario.Unit(r.Unit), *v.Value))
 }
 
-// ratioOf is "0.42×", to three digits, or nothing.
+// ratioOf returns "0.42×", to three digits, or nothing.
 func ratioOf(v result.Value) string {
 	if v.Ratio == nil {
 		return ""
@@ -221,7 +221,7 @@ func ratioOf(v result.Value) string {
 }
 
 // ComparisonHTML writes comparison.html: one file, readable without network and
-// without script. It links the variants' reports, which lie beside it.
+// without script. It links the variants' reports, which are next to it.
 func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	style, _, tmpl, err := loadPage()
 	if err != nil {
@@ -241,7 +241,7 @@ func ComparisonHTML(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// barOf is a value's share of its row's largest, in percent.
+// barOf returns a value as percent of its row's largest value.
 func barOf(r result.Row, v result.Value) int {
 	largest := 0.0
 	for _, w := range r.Values {

@@ -28,8 +28,8 @@ func twoOfThree() result.Comparison {
 	}
 }
 
-// Values stand under their variants, each with its ratio to the first's, and what
-// is missing says why.
+// Values are below their variants, each with its ratio to the first variant's. A missing
+// value has its reason.
 func TestComparisonOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	if err := Comparison(&b, twoOfThree(), TerminalOptions{Width: 90, Dir: "runs/x"}); err != nil {
@@ -56,7 +56,7 @@ report  runs/x/comparison.html
 	}
 }
 
-// A comparison of more variants than stand side by side has a line for each.
+// A comparison of more variants than fit next to each other has a line for each.
 func TestComparisonOfManyVariants(t *testing.T) {
 	c := result.Comparison{Schema: result.ComparisonSchema, Scenario: "stages", Started: began}
 	rows := []result.Row{{Name: "create-mean-at-the-server", Unit: "seconds"}, {Name: "cpu", Unit: "seconds"}}
@@ -91,7 +91,7 @@ every-stage         50 ms     5×  50 ms     5×
 	}
 }
 
-// The page needs nothing but itself, and what a file holds cannot become markup.
+// The page is self-contained, and text from a file cannot become markup.
 func TestComparisonPage(t *testing.T) {
 	c := twoOfThree()
 	c.Variants[0].Reasons = []string{"<script>alert(1)</script>"}
@@ -118,7 +118,7 @@ func TestComparisonPage(t *testing.T) {
 	}
 }
 
-// A run says which variant it is, how it is repeated, and what was warned of.
+// A report of a run has its variant, the command to repeat it, and its warnings.
 func TestVariantAndWarningsAreInTheReport(t *testing.T) {
 	r := result.Result{Verdict: result.Pass, Run: result.Run{
 		Scenario: "stacked-etcd", Variant: "external", Warnings: []string{"mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3"},

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deliveryTable compares what loads and actions did in each phase with what they were asked.
+// deliveryTable compares what loads and actions did in each phase with what the scenario demanded.
 func deliveryTable(phases []result.Phase) tableView {
 	t := tableView{
 		Caption: "Asked and done",
@@ -34,7 +34,7 @@ func deliveryTable(phases []result.Phase) tableView {
 	return t
 }
 
-// deliveryTexts writes what was asked and done: rates where there is one.
+// deliveryTexts returns the demanded and the delivered work: as rates if there is a rate.
 func deliveryTexts(d result.Delivery) (asked, done string) {
 	if d.AskedRate > 0 {
 		return chart.Format(scenario.PerSec, d.AskedRate), chart.Format(scenario.PerSec, d.DoneRate)
@@ -42,7 +42,7 @@ func deliveryTexts(d result.Delivery) (asked, done string) {
 	return chart.Count(d.Asked), chart.Count(d.Done)
 }
 
-// mostDelivered is how many rows the terminal has room for. If there are more, it counts the loads and actions that did what was asked.
+// mostDelivered is how many rows the terminal has room for. With more rows, it only counts those that delivered in full.
 const mostDelivered = 8
 
 // delivered writes a line for each load and action of a phase.
@@ -95,7 +95,7 @@ func undelivered(phases []result.Phase) (n int) {
 	return n
 }
 
-// backlogOf counts the requests that a phase left unanswered.
+// backlogOf counts the requests that had no answer at the end of a phase.
 func backlogOf(p result.Phase) (n int64) {
 	for _, r := range rundir.Requests(p) {
 		n += r.Backlog

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// shortRun is a run in which a load and an action did less than they were asked; its one gate passed.
+// shortRun is a run in which a load and an action did less than demanded; its one gate passed.
 func shortRun() result.Result {
 	r := stormRun()
 	p := &r.Measurements.Phases[0]
@@ -22,7 +22,7 @@ func shortRun() result.Result {
 	return r
 }
 
-// What was asked and what was done stand next to each other, of loads and of actions, with the backlog; the headline says that they differ.
+// Demanded and delivered work of loads and actions are shown together, with the backlog; the headline says that they differ.
 func TestAskedAndDoneAreShown(t *testing.T) {
 	r := shortRun()
 	got := summary(t, r, TerminalOptions{})
@@ -44,7 +44,7 @@ func TestAskedAndDoneAreShown(t *testing.T) {
 	}
 }
 
-// Of many loads and phases the terminal shows each one that did less than asked, and counts the rest.
+// With many loads and phases the terminal shows each one that did less than demanded, and counts the rest.
 func TestManyDeliveriesAreCounted(t *testing.T) {
 	r := shortRun()
 	for i := range 20 {

@@ -14,8 +14,8 @@ import (
 
 func detailView(_ context.Context, p *page) (any, error) { return phaseTables(p.result), nil }
 
-// phaseTables are the phases in detail; kinds of load that the run did not
-// have are left out.
+// phaseTables returns the phases in detail, without the kinds of load that the run did
+// not have.
 func phaseTables(r result.Result) []tableView {
 	phases := r.Measurements.Phases
 	overview := tableView{
@@ -82,8 +82,8 @@ func phaseRow(p result.Phase) []string {
 	return append(row, optional(w.NotReadyAfter), optional(w.RecoveredAfter))
 }
 
-// quantiles writes some of a distribution, or dashes where it is empty: zero
-// would be a lie.
+// quantiles returns some quantiles of a distribution, or dashes if it is empty: zero
+// would be wrong.
 func quantiles(l result.Latency, values ...float64) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
@@ -176,8 +176,8 @@ func costRow(c result.ComponentCost) []string {
 		chart.Format(scenario.Size, c.MaxRSSBytes), chart.Count(int64(c.MaxDescriptors))}
 }
 
-// runSeconds is how long the phases took, from the first's start to the
-// last's end; the whole run where there are none.
+// runSeconds is how long the phases took, from the first's start to the last's end,
+// or how long the run took if it has no phases.
 func runSeconds(r result.Result) float64 {
 	if p := r.Measurements.Phases; len(p) > 0 {
 		return p[len(p)-1].End.Sub(p[0].Start).Seconds()
@@ -185,7 +185,7 @@ func runSeconds(r result.Result) float64 {
 	return max(r.Run.Ended.Sub(r.Run.Started).Seconds(), 0)
 }
 
-// dropEmpty blanks columns with nothing but a heading; lines leaves them out.
+// dropEmpty blanks the headings of empty columns; lines leaves such columns out.
 func (t *table) dropEmpty() {
 	for i := range t.align {
 		empty := true

@@ -48,7 +48,7 @@ func spanText(s result.Span) string {
 	return s.From.UTC().Format(time.DateTime) + " to " + s.To.UTC().Format(layoutWithin(s)) + " UTC"
 }
 
-// layoutWithin is the form of times within a span: with the date where it does not lie within one day (UTC).
+// layoutWithin returns the format of times within a span: with the date unless the span is within one day (UTC).
 func layoutWithin(s result.Span) string {
 	if s.From.UTC().Format(time.DateOnly) != s.To.UTC().Format(time.DateOnly) {
 		return time.DateTime
@@ -56,7 +56,7 @@ func layoutWithin(s result.Span) string {
 	return time.TimeOnly
 }
 
-// diagnosed is the section of a run that did not pass.
+// diagnosed writes the section of a run that did not pass.
 func (t *terminal) diagnosed(r result.Result) {
 	if r.Diagnosis == nil {
 		return
@@ -69,7 +69,7 @@ func (t *terminal) diagnosed(r result.Result) {
 	t.diagnosis(*r.Diagnosis)
 }
 
-// withoutCause returns the line for a diagnosis that names no cause, or an empty one.
+// withoutCause returns the line for a diagnosis that names no cause, or "".
 func withoutCause(d result.Diagnosis) string {
 	switch d.Answer {
 	case result.Healthy:
@@ -80,7 +80,7 @@ func withoutCause(d result.Diagnosis) string {
 	return ""
 }
 
-// nothingMoved is written for a run that did not pass and is healthy.
+// nothingMoved is the text for a run that did not pass and is healthy.
 const nothingMoved = "no cause and no symptom: nothing that a diagnosis knows moved"
 
 func (t *terminal) diagnosis(d result.Diagnosis) {
@@ -126,7 +126,7 @@ func (t *terminal) cause(c result.Cause, under result.Span, style string) {
 	}
 }
 
-// wrapped writes a text after a label, further lines under its beginning.
+// wrapped writes a text after a label, and aligns further lines with the text.
 func (t *terminal) wrapped(label, text string) {
 	for i, line := range chart.Wrap(chart.Clean(text), t.width-chart.TextWidth(label)) {
 		if i > 0 {
@@ -136,7 +136,7 @@ func (t *terminal) wrapped(label, text string) {
 	}
 }
 
-// causeTimes is ", 14:00:00 to 14:05:00" of a cause within the diagnosed time.
+// causeTimes returns ", 14:00:00 to 14:05:00" for a cause within the diagnosed time.
 func causeTimes(c result.Cause, under result.Span) string {
 	began := c.Began.UTC().Format(layoutWithin(under))
 	if c.Ended.IsZero() {
@@ -175,7 +175,7 @@ func symptomText(e result.Evidence, under result.Span) string {
 	return chart.Clean(what + " from " + e.Began.UTC().Format(layoutWithin(under)))
 }
 
-// machineText says what the generator's machine did for others: "other programs used 1.04 of 2 processors (0.02 in the calm time)".
+// machineText describes other work on the generator's machine: "other programs used 1.04 of 2 processors (0.02 in the calm time)".
 func machineText(m *result.MachineUse) string {
 	if m == nil {
 		return ""
@@ -203,13 +203,13 @@ func machineText(m *result.MachineUse) string {
 	return strings.Join(all, "; ")
 }
 
-// diagnosisPage is the page's section.
+// diagnosisPage is the diagnosis section of the page.
 type diagnosisPage struct {
 	Compared string
 	Causes   []causeItem
 	// Unexplained symptoms, and the nearest causes.
 	Unexplained, Nearest []string
-	// Doubts: what is not known.
+	// Doubts are the unknowns.
 	Doubts          []string
 	Machine, Lacked string
 }

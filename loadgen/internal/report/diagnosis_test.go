@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A run that did not pass although nothing moved says so in Markdown, as on the terminal.
+// The summary of a run that did not pass although nothing moved says so, as the terminal does.
 func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
 	r := stormRun()
 	r.Diagnosis = &result.Diagnosis{Answer: result.Healthy}
@@ -26,7 +26,7 @@ func TestHealthyDiagnosisIsInTheSummary(t *testing.T) {
 	}
 }
 
-// A diagnosis that cannot tell says why, and every one states the machine.
+// A diagnosis that cannot tell gives the reason, and every diagnosis describes the machine.
 func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
 	r := stormRun()
 	calm, waited := 0.02, 0.3
@@ -53,7 +53,7 @@ func TestDiagnosisSaysWhatIsNotKnownAndTheMachine(t *testing.T) {
 	}
 }
 
-// Times have their date where the diagnosed time is not within one day.
+// Times have their date if the diagnosed time is not within one day.
 func TestTimesOfSeveralDaysHaveDates(t *testing.T) {
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 	d := result.Diagnosis{

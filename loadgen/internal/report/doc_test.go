@@ -19,7 +19,7 @@ func TestResultDoc(t *testing.T) {
 			File: "../../../docs/reference/" + file + ".md", Tag: "json", Scalars: map[string]string{"Verdict": "string", "Answer": "string"},
 			Untyped: []string{"integer", "number", "number or null"},
 		}
-		// Both packages have a Cluster: of control only what results hold.
+		// Both packages have a Cluster: from package control take only what results hold.
 		if err := errors.Join(page.Read("../../../controlplane/control", "Deviation"), page.Read("../../result")); err != nil {
 			t.Fatal(err)
 		}

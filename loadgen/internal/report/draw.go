@@ -20,7 +20,7 @@ import (
 type drawnSection struct {
 	Title  string
 	Charts []chart.Chart
-	Folded []folded // those of them that have nothing to show, once folded
+	Folded []folded // the charts that have nothing to show, once folded
 	empty  []chart.Chart
 }
 
@@ -38,7 +38,7 @@ func (p *page) chartSections(ctx context.Context) []drawnSection {
 
 func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	d := chart.New(c.Title, c.Subject)
-	if !p.live { // what a phase has measured is known at its end
+	if !p.live { // a phase's measurements are known at its end
 		d.Missing = unmet(c.Needs, p.result.Measurements)
 	}
 	if d.Missing != "" {
@@ -72,7 +72,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 	return d
 }
 
-// lines asks for all series of a chart, the highest peak first.
+// lines queries all series of a chart, and returns the highest peak first.
 func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	var lines []chart.Line
 	var firstErr error
@@ -92,7 +92,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 			lines = append(lines, chart.NewLine(q.label(f.Labels), p.Grid.Sample(f.Points, c.Dips)))
 		}
 	}
-	// A line without a single number says nothing, unless it is all there is.
+	// A line without a number says nothing, unless it is the only line.
 	lines = slices.DeleteFunc(lines, func(l chart.Line) bool { return l.PeakAt < 0 })
 	slices.SortStableFunc(lines, chart.ByPeak)
 	for i := range lines {
@@ -101,7 +101,7 @@ func (p *page) lines(ctx context.Context, c metricChart) ([]chart.Line, error) {
 	return lines, firstErr
 }
 
-// label names a series by its telling labels.
+// label names a series by its distinguishing labels.
 func (q query) label(labels map[string]string) string {
 	var parts []string
 	for _, by := range q.By {
@@ -115,18 +115,18 @@ func (q query) label(labels map[string]string) string {
 	return chart.Shorten(strings.Join(parts, " "), 60)
 }
 
-// windows are the ranges of a query: the grid's step is never shorter than the
-// interval of scrapes, so that these hold two samples, or one.
+// windows replaces the ranges in a query. The grid's step is never shorter than the
+// interval of scrapes, so a rate has at least two samples in its range, and a gauge one.
 func windows(g chart.Grid) *strings.Replacer {
 	ms := func(steps float64) string { return fmt.Sprintf("%dms", int(steps*g.Step.Seconds()*1000)) }
 	return strings.NewReplacer("$rate", ms(rateSteps), "$seen", ms(1.5))
 }
 
-// rateSteps is how many steps of the grid a rate looks back over.
+// rateSteps is the range of a rate in steps of the grid.
 const rateSteps = 2.5
 
-// perPhase is the offered rate as a level through each phase; the moment between two belongs to
-// the one before.
+// perPhase is the offered rate as a level through each phase. The moment between two phases
+// belongs to the earlier one.
 func (p *page) perPhase(q query) chart.Line {
 	values := make([]float64, p.Grid.N)
 	for i := range values {
@@ -134,7 +134,7 @@ func (p *page) perPhase(q query) chart.Line {
 		at := p.Grid.Start.Add(time.Duration(i) * p.Grid.Step)
 		for _, phase := range p.result.Measurements.Phases {
 			if p.live && len(phase.Requests)+len(phase.Changes) == 0 {
-				continue // it goes on
+				continue // it is in progress
 			}
 			if !at.Before(phase.Start) && at.Before(phase.End.Add(p.Grid.Step)) {
 				values[i] = chart.Round6(sums(phase).offered)
@@ -159,8 +159,8 @@ func (p *page) when(i int) string {
 // folded are charts of a section that have nothing to show for one reason.
 type folded struct{ Titles, Why string }
 
-// fold takes the charts without data out of a section: each would take the room
-// of a picture to say a few words.
+// fold takes the charts without data out of a section: each would take the room of a
+// picture for a few words.
 func (d *drawnSection) fold() {
 	for _, c := range d.Charts {
 		if c.Missing == "" {
@@ -177,10 +177,10 @@ func (d *drawnSection) fold() {
 	d.Charts = slices.DeleteFunc(d.Charts, func(c chart.Chart) bool { return c.Missing != "" })
 }
 
-// metricName finds what is selected in an expression.
+// metricName matches the metric that an expression selects.
 var metricName = regexp.MustCompile(`([a-z_]+)(?:\{[^}]*\})?\[`)
 
-// missing says in words why a chart has nothing to show.
+// missing says why a chart has nothing to show.
 func (p *page) missing(c metricChart, err error) string {
 	targets := p.result.Run.Cluster.Targets
 	scraped := slices.ContainsFunc(targets, func(t string) bool { return strings.Contains(t, c.Job) })
@@ -205,8 +205,8 @@ func (p *page) missing(c metricChart, err error) string {
 	return "No samples of " + strings.Join(names, ", ") + " in this run."
 }
 
-// errorRateSection draws the error rate and the relists: each point is
-// the worst second of the stretch around it. Without samples there is none.
+// errorRateSection draws the error rate and the relists: each point is the
+// worst second around it. It returns false without samples.
 func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	errors := p.perSecond(slots, func(s samples.Slot, add func(string, int64)) {
 		for load, r := range s.Requests {
@@ -246,10 +246,10 @@ func (d drawnSection) drawn() bool {
 	return slices.ContainsFunc(d.Charts, func(c chart.Chart) bool { return c.Missing == "" })
 }
 
-// mostSeconds of a run that are counted apart: a week.
+// mostSeconds is how many seconds of a run are counted separately: a week.
 const mostSeconds = 7 * 24 * 3600
 
-// perSecond makes a line of each name that is ever over zero.
+// perSecond makes a line for each name that is ever above zero.
 func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name string, n int64))) []chart.Line {
 	seconds := min(int(p.Grid.Seconds()), mostSeconds) + 1
 	sums := map[string][]int64{}
@@ -285,8 +285,8 @@ func (p *page) perSecond(slots []samples.Slot, of func(samples.Slot, func(name s
 // signalsTitle is the heading of the scenario's signals.
 const signalsTitle = "Signals"
 
-// signalSection draws the scenario's signals as they were sampled in the phases
-// that they are judged by, with the steady mean that they are held against.
+// signalSection draws the samples of the scenario's signals in the phases that
+// judge them, with the steady mean for comparison.
 func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
@@ -311,7 +311,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 	return d, len(d.Charts) > 0
 }
 
-// pointsOf are a signal's samples in the order of time.
+// pointsOf returns a signal's samples in the order of time.
 func pointsOf(s result.Signal) []chart.Point {
 	windows := []result.SignalWindow{s.Steady, s.Under}
 	if s.After != nil {

@@ -72,8 +72,8 @@ func scrapes(m result.Measurements) string {
 	return text
 }
 
-// commands are how to run the same again: as it was typed, and from the
-// resolved scenario, which holds even when the catalogue has changed.
+// commands returns the commands that repeat the run: the typed one, and one with
+// the resolved scenario, which works even when the catalogue has changed.
 func commands(r result.Result) (typed, byFile string) {
 	var cluster string
 	if !r.Run.Cluster.Bundled {
@@ -95,7 +95,7 @@ func commands(r result.Result) (typed, byFile string) {
 	return typed + cluster, "loadgen run DIR/" + result.ScenarioFile + cluster
 }
 
-// shellQuote quotes what a POSIX shell would not take as it is.
+// shellQuote quotes s unless a POSIX shell takes it literally.
 func shellQuote(s string) string {
 	safe := strings.IndexFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,%+@", r)

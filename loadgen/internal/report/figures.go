@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// figureRows are the phase, the name and the value of each figure of the program's own measurements.
+// figureRows returns the phase, name and value of each figure of the program's own measurements.
 func figureRows(phases []result.Phase) [][]string {
 	var rows [][]string
 	for _, p := range phases {

@@ -9,7 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Figures of the program's own are in the page and in the summary, with their units, or why there are none.
+// Figures of the program's measurements are in the page and in the summary, with their units, or with the reason why they are
+// missing.
 func TestFigures(t *testing.T) {
 	r := schedulingRun()
 	r.Measurements.Phases[1].Custom = []result.Custom{

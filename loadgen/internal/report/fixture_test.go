@@ -145,8 +145,8 @@ func stormRun() result.Result {
 	}
 }
 
-// splitOf is a made-up breakdown of every load: writes wait for etcd, reads for
-// the wire; in the fourth phase others' slower requests are in the server's mean.
+// splitOf is a made-up breakdown of every load: writes wait for etcd, reads for the
+// network. In the fourth phase the server's mean includes slower requests of others.
 func splitOf(phases []result.Phase) []result.Breakdown {
 	var out []result.Breakdown
 	for i, p := range phases {

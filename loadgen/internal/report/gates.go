@@ -15,7 +15,7 @@ func gatesView(_ context.Context, p *page) (any, error) {
 	said := ""
 	for _, g := range byUrgency(p.result.Gates) {
 		row := gateRow{g, overText(g, len(p.result.Measurements.Phases)), chart.Clean(g.Detail), g.Verdict != result.Pass && g.Detail+g.Expr != ""}
-		if row.Detail == said { // nine gates without data for one reason
+		if row.Detail == said { // for example nine gates without data for one reason
 			row.Detail, row.More = "", row.More && row.Expr != ""
 		} else if row.More {
 			said = row.Detail
@@ -31,7 +31,7 @@ type gateRow struct {
 	More         bool // a second line says why
 }
 
-// usedUp is how much of a bound from above the value takes, in percent; empty of others.
+// usedUp is how much of an upper bound the value takes, in percent; empty for other gates.
 func usedUp(g result.Gate) string {
 	if g.Value == nil || g.Op != "<=" || g.Bound <= 0 || math.IsNaN(*g.Value) {
 		return ""
@@ -42,7 +42,7 @@ func usedUp(g result.Gate) string {
 func (t *terminal) gates(r result.Result) {
 	bad := &table{align: "lfrlll"}
 	var good []result.Gate
-	var details []string // of each row of bad; empty: nothing to add
+	var details []string // for each row of bad; empty: nothing to add
 	var most []int       // lines of each detail
 	said := ""
 	for _, g := range byUrgency(r.Gates) {
@@ -54,7 +54,7 @@ func (t *terminal) gates(r result.Result) {
 		row[0], row[4].style = cell{gateWord(g), gateStyle(g)}, gateStyle(g)
 		bad.add(row...)
 		detail := chart.Clean(strings.TrimPrefix(g.Detail, g.Name+": "))
-		// What a value says of itself, an alert says in words: when, of what, for how long.
+		// The value of other gates explains itself; an alert's detail says when, for what and for how long it fired.
 		if told := g.Verdict != result.NoData && g.Objective != "alert"; told || detail == said {
 			detail = ""
 		} else {
@@ -62,7 +62,7 @@ func (t *terminal) gates(r result.Result) {
 		}
 		details, most = append(details, detail), append(most, 1)
 		if g.Objective == alertObjective && g.Verdict == result.Fail {
-			most[len(most)-1] = 3 // it ends with how far the rule looks back
+			most[len(most)-1] = 3 // the detail ends with the range of the rule
 		}
 	}
 	if len(bad.rows) > 0 {
@@ -75,8 +75,8 @@ func (t *terminal) gates(r result.Result) {
 	t.passing(good)
 }
 
-// detail writes what there is to say of a gate below it: in at most that many lines if a report has
-// the rest.
+// detail writes the detail of a gate below it. If a report has the full detail, it writes at most most
+// lines.
 func (t *terminal) detail(text string, most int) {
 	const indent = 9
 	lines := chart.Wrap(text, t.width-indent)
@@ -89,8 +89,8 @@ func (t *terminal) detail(text string, most int) {
 	}
 }
 
-// overText names, in little room, the phases that broke a gate's bound, or those
-// that it is over where no single one did; the run had so many.
+// overText names, in little room, the phases that broke a gate's bound or, if no
+// single phase did, the phases that it is over. The run had this number of phases.
 func overText(g result.Gate, phases int) string {
 	if n := len(g.BrokenIn); n > 3 {
 		return fmt.Sprintf("in %d of %d phases", n, len(g.Over))
@@ -106,7 +106,7 @@ func overText(g result.Gate, phases int) string {
 	return "over " + chart.Shorten(chart.Clean(strings.Join(g.Over, ", ")), 30)
 }
 
-// passing writes what passed, two gates to a line where there is room.
+// passing writes the gates that passed, two on a line if there is room.
 func (t *terminal) passing(good []result.Gate) {
 	if len(good) == 0 {
 		return
@@ -129,7 +129,7 @@ func (t *terminal) passing(good []result.Gate) {
 	}
 }
 
-// passed is a line for each gate, in so many columns.
+// passed returns a line for each gate, at most width columns wide.
 func passed(good []result.Gate, width int) []string {
 	tab := &table{align: "lfrl"}
 	for _, g := range good {

@@ -44,7 +44,7 @@ func hookOutcome(h result.Hook) string {
 	return "failed, not required: " + chart.Clean(h.Failed)
 }
 
-// failedHooks names those that failed.
+// failedHooks returns the names of the failed hooks.
 func failedHooks(all []result.Hook) (failed []string) {
 	for _, h := range all {
 		if h.Failed != "" {
@@ -67,7 +67,7 @@ func (t *terminal) hooks(r result.Result) {
 	}
 }
 
-// hooksSummary is the hooks that failed in Markdown.
+// hooksSummary writes the failed hooks as Markdown.
 func hooksSummary(b *strings.Builder, all []result.Hook) {
 	for i, f := range failedHooks(all) {
 		if i == 0 {

@@ -58,7 +58,7 @@ func TestFirstScreenOrder(t *testing.T) {
 	}
 }
 
-// A label of a hostile cluster stays text, wherever it is shown.
+// A label of a hostile cluster stays text everywhere.
 func TestHostileTextStaysText(t *testing.T) {
 	const evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e"
 	r := stormRun()
@@ -136,7 +136,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 					t.Errorf("the page does not say %q", want)
 				}
 			}
-			// Each chart is drawn, or named among those that are not, with the reason.
+			// Each chart is either drawn or listed as missing, with the reason.
 			for _, s := range chartSections() {
 				for _, c := range s.Charts {
 					drawn := strings.Contains(page, `id="`+chart.ID(chart.Slug(c.Title))+`"`)
@@ -177,7 +177,7 @@ func TestQueriesParse(t *testing.T) {
 	}
 }
 
-// Thousands of series and points: the page stays small and says what it left out.
+// With thousands of series and points the page stays small and says what it left out.
 func TestManySeriesAndPointsStaySane(t *testing.T) {
 	r := stormRun()
 	r.Run.Ended = began.Add(6 * time.Hour)
@@ -248,7 +248,7 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	if err := Write(context.Background(), filepath.Join(dir, "gone"), r, nil, nil, text, nil); err == nil || !strings.Contains(err.Error(), "result.json: no such file or directory (") {
 		t.Errorf("writing to no directory said %v", err)
 	}
-	// What stands in the place of a file and cannot be removed is named, on one line.
+	// A directory in place of a file that cannot be removed is named, on one line.
 	inPlace := filepath.Join(dir, result.JUnitFile)
 	if err := errors.Join(os.Remove(inPlace), os.MkdirAll(filepath.Join(inPlace, "full"), 0o700)); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestWriteReplacesWholeFiles(t *testing.T) {
 	}
 }
 
-// A run is repeated with what it was begun with, gates left out among it.
+// The command repeats a run with its original options, including omitted gates.
 func TestCommandRepeatsTheRun(t *testing.T) {
 	var r result.Result
 	r.Run.Scenario, r.Run.Cluster.Bundled = "watch-flood", true

@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// alertObjective is the objective of gates that name an alert: their value is how
-// often it fired, which is told in words.
+// alertObjective is the objective of gates that name an alert. Their value is how
+// often the alert fired, which reports show in words.
 const alertObjective = "alert"
 
-// word is the verdict as it is shown everywhere; colour only repeats it.
+// word is the verdict as reports show it everywhere; colour only repeats it.
 func word(v result.Verdict) string { return strings.ToUpper(string(v)) }
 
-// gateWord is the verdict of a gate. A gate that a run this short cannot judge, and one whose lack of data is allowed, are
-// told apart from those whose lack of data matters.
+// gateWord is the verdict of a gate. It distinguishes a gate that a run this short cannot judge, and a gate whose lack of data is
+// allowed, from gates whose lack of data matters.
 func gateWord(g result.Gate) string {
 	switch {
 	case g.Allowed:
@@ -40,8 +40,8 @@ func gateStyle(g result.Gate) string {
 	return style(g.Verdict)
 }
 
-// runWord is the verdict of a run; an environment that failed under it is
-// not the cluster's failure.
+// runWord is the verdict of a run. A failure of its environment is not a failure of
+// the cluster.
 func runWord(r result.Result) string {
 	if r.Run.Failure != "" {
 		return "ENVIRONMENT FAILED"
@@ -78,7 +78,7 @@ func countGates(gates []result.Gate, v result.Verdict) int {
 	return n
 }
 
-// headline says in one line how the gates went.
+// headline summarises the gates in one line.
 func headline(r result.Result) string {
 	failed, nodata := countGates(r.Gates, result.Fail), countGates(r.Gates, result.NoData)
 	total := len(r.Gates)
@@ -136,7 +136,7 @@ func headline(r result.Result) string {
 	return strings.Join(parts, ", ")
 }
 
-// least marks a value that is only known not to be below.
+// least marks a value that is only a lower bound.
 func least(only bool, value string) string {
 	if only {
 		return "≥ " + value
@@ -144,11 +144,11 @@ func least(only bool, value string) string {
 	return value
 }
 
-// gateValue is the value with as many digits as it takes to tell it from the
-// bound: 1.0004 s against a bound of 1 s must not read "1 s, failed".
+// gateValue returns the value with enough digits to distinguish it from the bound:
+// 1.0004 s against a bound of 1 s must not read "1 s, failed".
 func gateValue(g result.Gate) string {
 	switch {
-	case g.Value == nil && g.Withheld != nil: // in parentheses: it was measured, and not judged
+	case g.Value == nil && g.Withheld != nil: // in parentheses: it was measured but not judged
 		g.Value, g.Withheld = g.Withheld, nil
 		return "(" + gateValue(g) + ")"
 	case g.Value == nil:
@@ -180,7 +180,7 @@ func gateBound(g result.Gate) string {
 }
 
 // margin says by how much a gate failed or passed: "24% over", "3.1× the
-// bound", "38% to spare". Empty where there is no value.
+// bound", "38% to spare". It is empty without a value.
 func margin(g result.Gate) string {
 	if g.Value == nil || math.IsNaN(*g.Value) || g.Objective == alertObjective {
 		return ""
@@ -192,7 +192,7 @@ func margin(g result.Gate) string {
 		inside = v >= b
 	}
 	switch {
-	case inside && atMost && g.AtLeast: // what was waited for never came
+	case inside && atMost && g.AtLeast: // the awaited event never came
 		return ""
 	case v == b && b == 0:
 		return ""
@@ -220,7 +220,7 @@ func percent(f float64) string {
 	return chart.Number(math.Round(f*1000)/10, 2) + "%"
 }
 
-// otherReasons are the reasons that the table of gates does not already tell.
+// otherReasons returns the reasons that the table of gates does not show.
 func otherReasons(r result.Result) []string {
 	var rest []string
 	for _, reason := range r.Reasons {
@@ -243,17 +243,17 @@ const (
 	keyLeaders    = "etcd_server_leader_changes_seen_total"
 )
 
-// guide holds what upstream's objectives or etcd's own advice say of a key
-// metric; it informs, only gates judge.
+// guide holds the recommendation of upstream's objectives or of etcd for a key
+// metric. It informs; only gates judge.
 type guide struct {
 	text  string
 	bound float64
 }
 
-// guideOf knows: WAL fsync p99 at most 10 ms (etcd's hardware guide); API
-// calls at most 1 s, collections at most 30 s (Kubernetes' API call latency
-// SLO); leader changes at most one an hour. A WATCH or CONNECT lasts as long as
-// its client likes.
+// guideOf returns the guide of a metric: WAL fsync p99 at most 10 ms (etcd's hardware
+// guide); API calls at most 1 s, collections at most 30 s (Kubernetes' API call latency
+// SLO); leader changes at most one an hour. A WATCH or CONNECT has no limit: it lasts as
+// long as its client likes.
 func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 	switch metric {
 	case keyFsync:
@@ -275,7 +275,7 @@ func guideOf(metric string, row result.KeyRow, hours float64) (guide, bool) {
 // keyValue returns the p99 of a row, or the value itself.
 func keyValue(row result.KeyRow) *float64 { return cmp.Or(row.P99, row.Value) }
 
-// runName is the scenario, and the variant of it that was run.
+// runName returns the scenario and, if any, the variant of the run.
 func runName(r result.Result) string {
 	if r.Run.Variant == "" {
 		return chart.Clean(r.Run.Scenario)

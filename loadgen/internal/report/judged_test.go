@@ -22,7 +22,7 @@ func TestGateTextTellsValueFromBound(t *testing.T) {
 			t.Errorf("%v %s %v: %q %q, want %q %q", c.value, c.op, c.bound, v, by, c.want, c.by)
 		}
 	}
-	// A phase whose condition was not met in 20 s has no time to spare.
+	// A phase whose condition was not met in 20 s has nothing to spare.
 	g := gate("g", "o", "fail", ptr(20), "<=", 60, scenario.Seconds, "p")
 	g.AtLeast = true
 	if v, by := gateValue(g), margin(g); v != "≥ 20 s" || by != "" {

@@ -58,8 +58,8 @@ type (
 )
 
 // JUnit writes junit.xml: a test case for the run itself and one per gate.
-// A failed gate is a <failure>; a gate without data is an <error>, as CI systems take
-// <skipped> for green, which is what one is whose lack of data is allowed. The file is
+// A failed gate is a <failure>. A gate without data is an <error>, because CI systems
+// take <skipped> for green; it is <skipped> if its lack of data is allowed. The file is
 // green exactly when the verdict is pass.
 func JUnit(w io.Writer, r result.Result) error {
 	s := junitSuite{
@@ -84,7 +84,7 @@ func JUnit(w io.Writer, r result.Result) error {
 
 func junitTime(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// junitGate's time is that of the phases it judged.
+// junitGate sets the time of a case to the length of the phases that the gate judged.
 func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 	over := 0.0
 	for _, name := range g.Over {
@@ -120,7 +120,7 @@ func junitGate(g result.Gate, lengths map[string]float64) junitCase {
 }
 
 // junitRun is the run as a test: whether it could be judged at all. It also
-// carries a verdict that no gate accounts for.
+// carries a verdict that no gate explains.
 func junitRun(r result.Result, red bool) junitCase {
 	c := junitCase{Name: "run", Classname: chart.Clean(r.Run.Scenario), Time: junitTime(runSeconds(r))}
 	kind, text := "", strings.Join(otherReasons(r), "\n")
@@ -151,8 +151,8 @@ func junitRun(r result.Result, red bool) junitCase {
 	first, _, _ := strings.Cut(text, "\n")
 	problem := &junitProblem{Message: first, Type: kind, Text: text}
 	if kind == "could not judge" && r.Verdict == result.Fail {
-		// The reasons of a failed run that are not a gate's: a condition that
-		// was not met, for example.
+		// The reasons of a failed run that no gate gives, such as a condition that was not
+		// met.
 		problem.Type = "failed"
 		c.Failure = problem
 		return c

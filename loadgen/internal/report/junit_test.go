@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// element is XML as it is, to check against the schema that CI systems share
-// (Jenkins' junit-10.xsd).
+// element is a plain XML element, to check against the schema that CI systems
+// share (Jenkins' junit-10.xsd).
 type element struct {
 	name     string
 	attrs    map[string]string

@@ -49,7 +49,7 @@ func newKeyBlock(k result.KeyMetric, r result.Result, drawnSections []drawnSecti
 	return b
 }
 
-// sparkline borrows the line of a key metric's row from its chart.
+// sparkline returns the line for a key metric's row from its chart.
 func sparkline(metric, label string, sections []drawnSection) string {
 	for _, s := range sections {
 		for _, c := range s.Charts {
@@ -63,8 +63,8 @@ func sparkline(metric, label string, sections []drawnSection) string {
 	return ""
 }
 
-// keyMetrics writes the four, always all of them. The verbs of the API server
-// share lines: what matters is each verb's p99.
+// keyMetrics writes all four key metrics. The verbs of the API server share lines: what
+// matters is each verb's p99.
 func (t *terminal) keyMetrics(r result.Result) {
 	t.line("")
 	t.line(t.paint("head", "KEY METRICS") + t.paint("dim", "  p99 over the whole run; ! is over upstream's objective"))
@@ -86,7 +86,7 @@ func (t *terminal) keyMetrics(r result.Result) {
 	}
 }
 
-// keyLines puts as many rows of a metric on a line as the width takes.
+// keyLines puts as many rows of a metric on a line as fit.
 func keyLines(k result.KeyMetric, hours float64, width int) []string {
 	labels, values := 0, 0
 	for _, row := range k.Rows {

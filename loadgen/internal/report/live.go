@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Live is what the page of a run that goes on shows beside what the run has recorded.
+// Live is the content of the page of a run in progress, in addition to what the run has recorded.
 type Live struct {
-	Word     string // what the run does: running, paused
+	Word     string // the state of the run: running, paused
 	Headline string
 	Gates    []result.Gate // without values
 	Starting bool          // nothing is recorded yet: there are no charts
@@ -22,13 +22,13 @@ type Live struct {
 // pending is the verdict of a gate that was not judged yet.
 const pending result.Verdict = "pending"
 
-// liveSections are the parts of the page that need no verdict, and whose making costs little.
+// liveSections are the parts of the page that need no verdict and are cheap to make.
 func liveSections() []section {
 	return slices.DeleteFunc(sections(), func(s section) bool { return !slices.Contains([]string{"gates", "tracks", "charts"}, s.name) })
 }
 
-// LiveHTML writes the page of a run that goes on: report.html with the verdict to come, and a script that asks its server for
-// the state of the run and for the page again. r holds what is known of the run so far, its Ended the time of the page.
+// LiveHTML writes the page of a run in progress: report.html without the verdict, and with a script that asks its server for the
+// state of the run and for the page again. r holds what is known of the run so far; its Ended is the time of the page.
 func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source, l Live) error {
 	r.Verdict, r.Gates = pending, slices.Clone(l.Gates)
 	for i := range r.Gates {
@@ -46,5 +46,5 @@ func LiveHTML(ctx context.Context, w io.Writer, r result.Result, timeline []resu
 	return p.write(ctx, w, all)
 }
 
-// Live reports whether the run goes on.
+// Live reports whether the run is in progress.
 func (p *page) Live() bool { return p.live }

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// livePage is the page of the made-up storm after half of it.
+// livePage is the page of half of the made-up storm.
 func livePage(t *testing.T, l Live) string {
 	t.Helper()
 	r := stormRun()
@@ -45,7 +45,7 @@ func TestLivePageHasNoVerdict(t *testing.T) {
 	}
 }
 
-// A report asks nobody.
+// A report sends no request.
 func TestReportHasNoLiveScript(t *testing.T) {
 	r := stormRun()
 	page := render(t, r, recording{result: r})
@@ -56,7 +56,7 @@ func TestReportHasNoLiveScript(t *testing.T) {
 	}
 }
 
-// What the user changed in a phase is said beside its name.
+// A user's change to a phase is shown next to its name.
 func TestSteeredPhasesAreMarked(t *testing.T) {
 	for want, p := range map[string]result.Phase{
 		" (ended early)":         {Name: "p", EndedEarly: true, Until: "podsReady"},

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// busyMachine is one line on the phases that were measured on a busy machine; empty: none was.
+// busyMachine returns one line on the phases that were measured on a busy machine, or "".
 func busyMachine(r result.Result) string {
 	if len(r.BusyMachine) == 0 {
 		return ""

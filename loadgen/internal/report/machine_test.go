@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A busy machine stands before the verdict, at the top of the page, and on the page of a pull request; a quiet one nowhere. The
-// value of a gate that is not judged for it is shown in parentheses.
+// A busy machine is shown before the verdict, at the top of the page, and in a pull request's summary; a quiet machine nowhere.
+// The value of a gate that is not judged because of it is in parentheses.
 func TestBusyMachineIsToldFirst(t *testing.T) {
 	r := stormRun()
 	r.Gates[0].Verdict, r.Gates[0].Value, r.Gates[0].Withheld, r.Gates[0].Unit = result.NoData, nil, ptr(0.384), "seconds"
@@ -33,7 +33,7 @@ func TestBusyMachineIsToldFirst(t *testing.T) {
 	}
 }
 
-// Many phases are one line; a hypervisor is not told to be stopped.
+// Many phases are one line; the line does not ask to stop a hypervisor.
 func TestBusyMachineIsOneLine(t *testing.T) {
 	line := busyMachine(result.Result{BusyMachine: []string{"the hypervisor took 9% of the processors' time in phase a", "x in phase b", "y in phase c", "z in phase d"}})
 	if !strings.Contains(line, "in phase a; x in phase b; and in 2 more phases:") || strings.Contains(line, "stop them") {

@@ -1,8 +1,8 @@
 package report
 
-// contrast finds text whose contrast with its ground is under 4.5:1 (WCAG AA),
-// looking through translucent grounds. Text in charts stands on bands: the
-// darkest of them is taken.
+// contrast finds text whose contrast with its background is under 4.5:1 (WCAG AA),
+// also through translucent backgrounds. For text in charts, which is on bands, it takes
+// the darkest band.
 const contrast = `(() => {
   const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return c.startsWith('color(') ? [m[0]*255, m[1]*255, m[2]*255, m[3] ?? 1] : [m[0], m[1], m[2], m[3] ?? 1]; };
   const over = (a, b) => [0, 1, 2].map(i => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
@@ -21,8 +21,8 @@ const contrast = `(() => {
   return n < 100 ? ['only ' + n + ' texts found'] : [...bad];
 })()`
 
-// invisible finds plots on whose canvas no line is drawn, or whose picture without
-// script, or on paper, has none.
+// invisible finds plots without a line on their canvas, or in their picture without
+// script or on paper.
 const invisible = `[...document.querySelectorAll('.plot')].filter(p => {
   const canvas = p.querySelector('canvas'), {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
   let drawn = 0;
@@ -30,15 +30,15 @@ const invisible = `[...document.querySelectorAll('.plot')].filter(p => {
   return drawn < 50 || ![...p.querySelectorAll('path.l')].some(l => l.getAttribute('d'));
 }).map(p => p.getAttribute('aria-label'))`
 
-// gaps finds bars of a breakdown whose pieces do not fill them, cannot be seen
-// or do not say what they are.
+// gaps finds bars of a breakdown whose pieces do not fill them, are invisible
+// or have no description.
 const gaps = `[...document.querySelectorAll('.stack')].filter(s => {
   const whole = s.getBoundingClientRect(), pieces = [...s.querySelectorAll('rect')];
   const sum = pieces.reduce((w, p) => w + p.getBoundingClientRect().width, 0);
   return !pieces.length || whole.height < 10 || Math.abs(sum - whole.width) > 2 || pieces.some(p => !/: .+, .+% of the mean/.test(p.textContent) || getComputedStyle(p).fill === 'none');
 }).map(s => s.getAttribute('aria-label'))`
 
-// unfolded opens all that is folded up, and finds panels of the dashboards with
+// unfolded opens everything that is folded, and finds panels of the dashboards with
 // neither a picture nor words.
 const unfolded = `(() => {
   document.querySelectorAll('details').forEach(d => d.open = true);

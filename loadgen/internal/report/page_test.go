@@ -23,14 +23,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// watched collects what a page must not do.
+// watched collects forbidden actions of a page.
 type watched struct {
 	mu    sync.Mutex
 	bad   []string
 	pages int // requests for a page itself: shows that requests are seen at all
 }
 
-// since gives what was seen since the last call.
+// since returns what happened since the last call.
 func (w *watched) since() (bad []string, pages int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func TestPageInBrowser(t *testing.T) {
 					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](gaps)) {
 						t.Errorf("a bar that is not whole: %s", c)
 					}
-					// Once more with what was folded up, the dashboards among it.
+					// Check again with everything unfolded, including the dashboards.
 					for _, c := range browsertest.Must(t, ctx, chromedp.Evaluate[[]string](unfolded)) {
 						t.Errorf("a panel without picture or words: %s", c)
 					}
@@ -179,7 +179,7 @@ func TestValuesUnderPointerAndKeys(t *testing.T) {
 	if got.Cursors < 15 {
 		t.Errorf("the moment is marked in %d charts only", got.Cursors)
 	}
-	// Each line has its name, and the box stays beside the moment.
+	// Each line has its name, and the box stays next to the moment.
 	if bad := browsertest.Must(t, ctx, chromedp.Evaluate[string](`(() => {
 	  const tip = [...document.querySelectorAll('.tip')].find(t => !t.hidden), b = tip.getBoundingClientRect();
 	  if (b.height > 300 || b.width > 400) return 'the box is ' + b.width + ' by ' + b.height;

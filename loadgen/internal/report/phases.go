@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// phaseSums adds up what the loads of a phase did. Quantiles cannot be added: they are shown of one load each.
+// phaseSums adds up what the loads of a phase did. Quantiles cannot be added: the sums have the quantiles of one load.
 type phaseSums struct {
 	offered, achieved                           float64
 	unsent                                      int64
@@ -52,7 +52,7 @@ func slower(x, y result.Latency) int {
 	return cmp.Or(cmp.Compare(y.P99, x.P99), cmp.Compare(y.P50, x.P50))
 }
 
-// threeQuantiles are the p50, p95 and p99 of one distribution, dashes where it is empty. Old runs did not record a p95.
+// threeQuantiles returns the p50, p95 and p99 of one distribution, or dashes if it is empty. Old runs did not record a p95.
 func threeQuantiles(l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P95, l.P99)
 	if l.P95 == 0 && l.P99 > 0 {
@@ -73,8 +73,8 @@ const (
 	phaseColumns   = 13
 )
 
-// phases writes a row for each phase. With several loads, rates are sums, and latencies come from the slowest load, whose
-// name follows them. Columns that no phase fills are left out.
+// phases writes a row for each phase. With several loads, rates are sums, and latencies come from the slowest load, followed by
+// its name. Columns that are empty in all phases are left out.
 func (t *terminal) phases(r result.Result) {
 	phases := r.Measurements.Phases
 	if len(phases) == 0 {
@@ -107,7 +107,7 @@ func (t *terminal) phases(r result.Result) {
 	}
 }
 
-// takeColumn empties a column, and returns what its rows had in words, by the first column.
+// takeColumn empties a column and returns its contents in words, by the first column.
 func (t *table) takeColumn(i int) string {
 	var all []string
 	for at, row := range t.rows {
@@ -149,13 +149,13 @@ func phaseSummary(p result.Phase) []string {
 	return row
 }
 
-// nameRoom is how much of the phases' names may be cut off before the names of loads get a line below the table.
+// nameRoom is how much of the phases' names may be cut off before the loads' names move to a line below the table.
 const nameRoom = 3
 
 // loadWidth is the longest name of a load in the rows of phases.
 const loadWidth = 16
 
-// nameAmong is the name of a load, with its call where the load makes several.
+// nameAmong returns the name of a load, with its call if the load makes several.
 func nameAmong(one result.Requests, all []result.Requests) string {
 	calls := 0
 	for _, r := range all {
@@ -170,7 +170,7 @@ func nameAmong(one result.Requests, all []result.Requests) string {
 	return chart.Shorten(name, loadWidth)
 }
 
-// deliveryLines tell how a phase's watch events were delivered, with the latencies of its slowest set of watches.
+// deliveryLines describe the delivery of a phase's watch events, with the latencies of its slowest set of watches.
 func deliveryLines(p result.Phase) []string {
 	s := sums(p)
 	if s.exp == 0 {
@@ -187,7 +187,7 @@ func deliveryLines(p result.Phase) []string {
 	}
 }
 
-// phaseNote marks a phase that did not go or end as the scenario says.
+// phaseNote marks a phase that did not run or end as the scenario says.
 func phaseNote(p result.Phase) string {
 	switch {
 	case p.Interrupted:

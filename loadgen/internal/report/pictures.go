@@ -11,16 +11,16 @@ import (
 
 // Picture is a chart of a report that can stand alone.
 type Picture struct {
-	Name  string `json:"name"`  // lower-case words joined by dashes; of the page's address of the chart, after #chart-
+	Name  string `json:"name"`  // lower-case words joined by dashes; the page's address of the chart after #chart-
 	Title string `json:"title"` // for a person
-	// Missing says why there is nothing to draw; empty: there is.
+	// Missing is the reason why there is nothing to draw; empty: there is.
 	Missing string `json:"missing,omitempty"`
 
 	draw func() []byte
 }
 
-// SVG is the picture as a file of its own: it needs no style, font or script beside
-// it. Nil where something is Missing.
+// SVG is the picture as a separate file that needs no style, font or script. It is
+// nil if something is Missing.
 func (p Picture) SVG() []byte {
 	if p.draw == nil {
 		return nil
@@ -28,9 +28,9 @@ func (p Picture) SVG() []byte {
 	return p.draw()
 }
 
-// Pictures are all charts of a run's report, in its order, without those of key
-// metrics that only repeat them. They are made of what HTML makes its page of.
-// An error: ctx ended.
+// Pictures returns all charts of a run's report, in its order, without charts of
+// key metrics that only repeat others. They are made from the same data as the page
+// of HTML. Pictures fails if ctx ended.
 func Pictures(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) ([]Picture, error) {
 	p := newPage(ctx, r, timeline, slots, scenarioYAML, src)
 	if err := ctx.Err(); err != nil {

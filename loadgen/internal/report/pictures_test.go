@@ -29,7 +29,7 @@ func pictures(t *testing.T, r result.Result, timeline []result.Event, slots []sa
 	return all
 }
 
-// incidentRun is one with all that can be drawn: faults, signals, rollouts.
+// incidentRun has everything that can be drawn: faults, signals, rollouts.
 func incidentRun() result.Result {
 	r := failoverRun()
 	hops := hopsRun().Measurements
@@ -59,8 +59,8 @@ func named(t *testing.T, all []Picture, name string) Picture {
 	return all[i]
 }
 
-// Signals, the timeline, rollouts and every chart of the page can be had alone,
-// each by the name that is its address there; what cannot be drawn says why.
+// Signals, the timeline, rollouts and every chart of the page are available separately,
+// each by the name that is its address there. A missing picture gives the reason.
 func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	r := incidentRun()
 	all := pictures(t, r, failoverEvents(r), failoverPulse(), recording{result: r})
@@ -113,7 +113,7 @@ func TestEveryChartOfThePageIsAPicture(t *testing.T) {
 	}
 }
 
-// A picture is whole XML that needs nothing beside it, with its title, and all of
+// A picture is complete XML that needs no other file. It has its title, and all of
 // it lies on the sheet.
 func TestPicturesStandAlone(t *testing.T) {
 	shots := os.Getenv("STORMGLASS_SCREENSHOTS")
@@ -142,7 +142,7 @@ func TestPicturesStandAlone(t *testing.T) {
 	}
 }
 
-// standsAlone reads a picture as a browser does that shows it as an image.
+// standsAlone reads a picture as a browser reads an image.
 func standsAlone(svg string) error {
 	d := xml.NewDecoder(strings.NewReader(svg))
 	width, height := 0.0, 0.0
@@ -188,7 +188,7 @@ func standsAlone(svg string) error {
 	return nil
 }
 
-// What the recorded names hold stays text in a picture too.
+// Recorded names stay text in a picture too.
 func TestHostileNamesStayTextInPictures(t *testing.T) {
 	const evil = "</text><script>alert(1)</script>\x1b\u202e\x00&"
 	r := incidentRun()
@@ -218,7 +218,7 @@ func TestHostileNamesStayTextInPictures(t *testing.T) {
 	}
 }
 
-// A run of which nothing is known has pictures that say so.
+// A run without any data has pictures that say so.
 func TestPicturesOfARunWithoutData(t *testing.T) {
 	r := blindRun()
 	for _, p := range pictures(t, r, nil, nil, nil) {

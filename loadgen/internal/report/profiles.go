@@ -15,11 +15,11 @@ import (
 // profileRow is a profile as the page shows it.
 type profileRow struct {
 	Phase, Component, Kind, Length string
-	Lost                           string // why there is none
-	File, Size, Command            string // empty: there is none
+	Lost                           string // why it is lost
+	File, Size, Command            string // empty: no file
 }
 
-// profilesView lists the profiles that were asked for.
+// profilesView lists the profiles of the run, also the lost ones.
 func profilesView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Run.Profiles) == 0 {
 		return nil, nil
@@ -38,7 +38,7 @@ func profilesView(_ context.Context, p *page) (any, error) {
 	return rows, nil
 }
 
-// profileFile is the path of a profile in the run's directory; "" if there is none.
+// profileFile is the path of a profile in the run's directory; "" if the profile has no file.
 func profileFile(p result.Profile) string {
 	file := chart.Clean(p.File)
 	if p.Lost != "" || path.Dir(file) != result.ProfileDir {
@@ -47,7 +47,7 @@ func profileFile(p result.Profile) string {
 	return file
 }
 
-// countProfiles counts those that were kept, and names those that were lost.
+// countProfiles counts the kept profiles and names the lost ones.
 func countProfiles(all []result.Profile) (kept int, lost []string) {
 	for _, p := range all {
 		if profileFile(p) != "" {
@@ -72,7 +72,7 @@ func (t *terminal) profiles(r result.Result) {
 	}
 }
 
-// profilesSummary is the profiles in Markdown.
+// profilesSummary writes the profiles as Markdown.
 func profilesSummary(b *strings.Builder, all []result.Profile) {
 	if len(all) == 0 {
 		return

@@ -12,7 +12,7 @@ func profiledRun() result.Result {
 	r.Run.Profiles = []result.Profile{
 		{Phase: "storm", Component: "kube-apiserver-0", Kind: "cpu", Began: at(30), Seconds: 10, File: "profiles/storm-kube-apiserver-0-cpu.pb.gz", Bytes: 20480},
 		{Phase: "storm", Component: "etcd-0", Kind: "heap", Began: at(31), Lost: "403 Forbidden: <b>no</b>"},
-		{Phase: "storm", Component: "x", Kind: "heap", Began: at(31), File: "../elsewhere/x.pb.gz", Bytes: 1}, // of a run.json that was made up
+		{Phase: "storm", Component: "x", Kind: "heap", Began: at(31), File: "../elsewhere/x.pb.gz", Bytes: 1}, // from a forged run.json
 	}
 	return r
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Why the environment failed is told whole, with what a component's log says.
+// The cause of a failed environment is reported in full, with the log of its component.
 func TestCauseOfFailedEnvironmentIsReported(t *testing.T) {
 	var r result.Result
 	r.ExitCode = 4

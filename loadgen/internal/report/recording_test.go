@@ -19,13 +19,13 @@ type recording struct {
 	err    error
 }
 
-// shape is how one metric looks: its series, its level at rest, how much a
-// storm lifts it.
+// shape describes one metric: its series, its level at rest, and how much a storm
+// raises it.
 type shape struct {
 	metric string
 	series func() []map[string]string
 	level  float64
-	lift   float64 // the level in the worst phase over that at rest
+	lift   float64 // the level in the worst phase divided by the level at rest
 	noise  float64
 	pods   bool // follows the number of pods
 }

@@ -21,8 +21,8 @@ func recoveryView(_ context.Context, p *page) (any, error) {
 	return nil, nil
 }
 
-// recoveryTables show what faults did, and whether the signals moved. Empty:
-// the run had neither. Times are on the page's axis.
+// recoveryTables show the effects of faults, and whether the signals moved. They are empty
+// if the run had neither. Times are on the page's axis.
 func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	var out []tableView
 	if rec := r.Recovery; rec != nil {
@@ -41,7 +41,7 @@ func recoveryTables(r result.Result, axis chart.Grid) []tableView {
 	return out
 }
 
-// faultName is a fault in few words: what, and on what.
+// faultName describes a fault in few words: its kind and its target.
 func faultName(f result.FaultRecovery) string {
 	if len(f.On) == 0 {
 		return chart.Clean(f.Kind)
@@ -82,7 +82,7 @@ func loadRecoveryTable(rec result.Recovery) tableView {
 	return t
 }
 
-// windowText is an error window, or how long it was at the least.
+// windowText describes an error window, or its minimum length.
 func windowText(l result.LoadRecovery) string {
 	switch {
 	case l.Silent:
@@ -93,7 +93,7 @@ func windowText(l result.LoadRecovery) string {
 	return least(l.Open, chart.Format(scenario.Seconds, l.ErrorWindow))
 }
 
-// outsideBy names what put a load outside its bound: errors only where requests failed.
+// outsideBy names why a load was outside its bound: errors only if requests failed.
 func outsideBy(l result.LoadRecovery) string {
 	var what []string
 	if l.Failed > 0 {
@@ -108,8 +108,8 @@ func outsideBy(l result.LoadRecovery) string {
 	return strings.Join(what, ", ")
 }
 
-// backText is the time back inside the bound, or what it was more than. A load
-// that never left it has not come back.
+// backText returns the time until a load was back inside its bound, or a lower limit of that time. A load that
+// never left the bound has not come back.
 func backText(l result.LoadRecovery) string {
 	if !l.Affected {
 		return chart.None
@@ -134,7 +134,7 @@ func loadRecoveryNote(l result.LoadRecovery) string {
 	return strings.Join(parts, "; ")
 }
 
-// inAWord is what outsideBy says, for a narrow column.
+// inAWord shortens the text of outsideBy for a narrow column.
 func inAWord(by string) string {
 	if strings.Contains(by, ", ") {
 		return "both"
@@ -160,8 +160,8 @@ func faultTable(rec result.Recovery, axis chart.Grid) tableView {
 	return t
 }
 
-// failoverText is the longest failover of a lease, or of etcd's leader, or that
-// one never came.
+// failoverText returns the longest failover of a lease or of etcd's leader, or says that
+// one never ended.
 func failoverText(f result.FaultRecovery, longest *float64, ofEtcd bool) string {
 	if slices.ContainsFunc(f.Leaderless, func(of string) bool { return (of == control.KindEtcd) == ofEtcd }) {
 		return "no successor"
@@ -236,7 +236,7 @@ func returned(s result.Signal) string {
 	return "no"
 }
 
-// mostFaults of a summary; the report has them all.
+// mostFaults is how many faults a summary shows; the report has all.
 const mostFaults = 5
 
 // recovery writes a line for each fault and load, and one for each signal.
@@ -281,7 +281,7 @@ func (t *terminal) recovery(r result.Result) {
 	}
 }
 
-// recoveryRows are a fault's: one for each load, or one without any.
+// recoveryRows returns the rows of a fault: one for each load, or one if it has no load.
 func recoveryRows(f result.FaultRecovery) [][]string {
 	relists, failover := "", ""
 	if f.Relists.Relists > 0 {
@@ -313,7 +313,7 @@ func recoveryRows(f result.FaultRecovery) [][]string {
 	return rows
 }
 
-// layTracks puts what happened on the page's axis.
+// layTracks puts the events on the page's axis.
 func (p *page) layTracks(rec *result.Recovery) {
 	if rec == nil {
 		return

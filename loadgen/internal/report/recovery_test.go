@@ -15,8 +15,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// failoverRun is a run on three etcd members in which the scheduler that leads
-// is killed, then etcd's leader paused.
+// failoverRun is a run on three etcd members in which the leading scheduler is killed,
+// and then etcd's leader is paused.
 func failoverRun() result.Result {
 	r := stormRun()
 	r.Run.Scenario, r.Run.Overrides = "component-loss", nil
@@ -84,7 +84,7 @@ func TestPageShowsFaultsAndRecovery(t *testing.T) {
 			t.Errorf("%q is not on the page", want)
 		}
 	}
-	// What faults did is told before the charts, right behind the timeline.
+	// The effects of faults come before the charts, right after the timeline.
 	last := -1
 	for _, part := range []string{`id="h-time"`, "Faults, leaders and restarts", `id="h-recovery"`, "What the loads felt</h3>", `id="h-charts"`, `id="chart-requests-that-failed"`} {
 		at := strings.Index(got, part)
@@ -180,7 +180,7 @@ func TestLeaseWithoutSuccessorIsReported(t *testing.T) {
 	}
 }
 
-// A window in which no request failed is not called errors.
+// A window without a failed request is not called an error window.
 func TestWindowSaysWhatItWas(t *testing.T) {
 	r := failoverRun()
 	for i := range r.Recovery.Faults {

@@ -3,9 +3,9 @@
 // of a result to an io.Writer; none of them touches the network or a clock,
 // so the same directory gives the same bytes a year later.
 //
-// The verdict is not made here: package gate has judged, this package shows.
-// What comes from a cluster (label values, error texts) is not trusted:
-// control characters never reach a terminal, and templates escape the rest.
+// Package gate makes the verdict; this package only shows it.
+// Text from a cluster (label values, error texts) is untrusted: control characters
+// never reach a terminal, and templates escape the rest.
 package report
 
 import (
@@ -32,9 +32,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Write makes result.json, junit.xml and report.html in dir. Each file is
-// replaced as a whole; one that cannot be made is removed, so that no older verdict
-// stays. A nil src means that no metrics were recorded; the charts then say so.
+// Write makes result.json, junit.xml and report.html in dir. It replaces each file as a
+// whole, and removes one that it cannot make, so that no older verdict stays. A nil src
+// means that no metrics were recorded; the charts then say so.
 func Write(ctx context.Context, dir string, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func Write(ctx context.Context, dir string, r result.Result, timeline []result.E
 	return errors.Join(errs...)
 }
 
-// JSON writes what is judged as it lies in the directory of a run; docs/reference/result.md
+// JSON writes a result in the format of a run's directory; docs/reference/result.md
 // describes every field.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
@@ -81,8 +81,8 @@ func writeAtomic(path string, render func(io.Writer) error) error {
 var pageFiles embed.FS
 
 // HTML writes report.html: one file, readable without network and without
-// script. A policy in the page forbids both, but for our own script by its
-// hash: a label from a hostile cluster could not load or run anything even if
+// script. A policy in the page forbids both, except our own script, which it allows
+// by hash: a label from a hostile cluster could not load or run anything even if
 // it were not escaped.
 func HTML(ctx context.Context, w io.Writer, r result.Result, timeline []result.Event, slots []samples.Slot, scenarioYAML []byte, src chart.Source) error {
 	return newPage(ctx, r, timeline, slots, scenarioYAML, src).write(ctx, w, sections())
@@ -144,7 +144,7 @@ func loadPage() (style, script []byte, tmpl *template.Template, err error) {
 	return style, script, tmpl, err
 }
 
-// pageFuncs is how templates show what stands in a result.
+// pageFuncs are the functions with which templates format a result.
 func pageFuncs() template.FuncMap {
 	return template.FuncMap{
 		"clean": chart.Clean, "style": style, "word": word, "gateWord": gateWord, "seconds": optional,
@@ -154,13 +154,13 @@ func pageFuncs() template.FuncMap {
 	}
 }
 
-// scriptData holds what the script draws and reads out.
+// scriptData holds what the script draws and shows under the pointer.
 type scriptData struct {
 	Start  int64          `json:"start"` // Unix seconds of the first point
 	Step   float64        `json:"step"`  // seconds
 	N      int            `json:"n"`
 	Phases []scriptPhase  `json:"phases"`
-	Charts []*chart.Chart `json:"charts"` // only those that were drawn, in their order
+	Charts []*chart.Chart `json:"charts"` // only the drawn charts, in their order
 }
 
 type scriptPhase struct {
@@ -179,7 +179,7 @@ func (p *page) data() scriptData {
 	return d
 }
 
-// place is where on the page a section stands.
+// place is the position of a section on the page.
 type place int
 
 const (
@@ -188,15 +188,15 @@ const (
 	last                // after it
 )
 
-// section is a part of the page. Its template is page/NAME.tmpl, which shows what
-// view makes; view makes nil where the run has none of it.
+// section is a part of the page. Its template is page/NAME.tmpl, which shows the result of
+// view. view returns nil if the run has none of it.
 type section struct {
 	name  string
 	place place
 	view  func(ctx context.Context, p *page) (any, error)
 }
 
-// sections is the page, in its order. To add one: its view in a file of its own,
+// sections is the page, in its order. To add one: its view in a separate file,
 // its template, and a row here.
 func sections() []section {
 	whole := func(_ context.Context, p *page) (any, error) { return p, nil }
@@ -244,7 +244,7 @@ func (p *page) fill(ctx context.Context, tmpl *template.Template, some []section
 	return nil
 }
 
-// panelsView is the dashboards' panels, on the clock of the page.
+// panelsView returns the dashboards' panels, on the page's clock.
 func panelsView(ctx context.Context, p *page) (any, error) {
 	run := panel.RunOf(p.result, p.events, p.interval)
 	run.Zero = p.Grid.Start

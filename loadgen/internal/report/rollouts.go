@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rolled is a rollout that has hops, by names that no other of the run has.
+// rolled is a rollout that has hops, with names that are unique in the run.
 type rolled struct {
 	result.Rollout
 	Phase, Name string // for a person
 	slug        string // for an address
 }
 
-// rolloutsView is the drawings of the first few rollouts, and the table of all.
+// rolloutsView has the drawings of the first few rollouts, and the table of all.
 func rolloutsView(_ context.Context, p *page) (any, error) {
 	all := rolledOut(p.result.Measurements.Phases)
 	var v struct {
@@ -35,7 +35,7 @@ func rolloutsView(_ context.Context, p *page) (any, error) {
 	return v, nil
 }
 
-// rolledOut are the rollouts of a run that have hops, in their order.
+// rolledOut returns the rollouts of a run that have hops, in their order.
 func rolledOut(phases []result.Phase) []rolled {
 	var all []rolled
 	times := map[string]int{}
@@ -66,8 +66,8 @@ func rolloutName(r result.Rollout) string {
 	return name
 }
 
-// rolloutTable is the way of every change of a workload through the control
-// plane, hop by hop.
+// rolloutTable shows the path of every change of a workload through the control plane,
+// hop by hop.
 func rolloutTable(all []rolled) tableView {
 	t := tableView{
 		Caption: "Hop by hop", Merged: 2,
@@ -84,8 +84,8 @@ func rolloutTable(all []rolled) tableView {
 	return t
 }
 
-// addedBy is by how much the last piece came later at each hop than at those
-// before; nil at the first, and where none came.
+// addedBy returns how much later the last piece came at each hop than at the hops before;
+// nil at the first hop, and at hops without a piece.
 func addedBy(hops []result.Hop) []*float64 {
 	added := make([]*float64, len(hops))
 	var before *float64
@@ -100,10 +100,10 @@ func addedBy(hops []result.Hop) []*float64 {
 	return added
 }
 
-// mostRollouts of a summary; the report has them all.
+// mostRollouts is how many rollouts a summary shows; the report has all.
 const mostRollouts = 5
 
-// rollouts writes a line for each rollout: when its last piece was at each hop.
+// rollouts writes a line for each rollout: when its last piece reached each hop.
 func (t *terminal) rollouts(r result.Result) {
 	hopNames := []string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 	tab := &table{align: "frrrrrr"}
@@ -130,10 +130,10 @@ func (t *terminal) rollouts(r result.Result) {
 	}
 }
 
-// mostFalls are drawn; the table has all rollouts.
+// mostFalls is how many rollouts are drawn; the table has all.
 const mostFalls = 6
 
-// waterfalls are the drawings of a run's rollouts, and how many are not drawn.
+// waterfalls returns the drawings of a run's rollouts, and the number of rollouts without one.
 func waterfalls(all []rolled) (falls []chart.Waterfall, more int) {
 	for _, r := range all[:min(len(all), mostFalls)] {
 		var hops []chart.Hop

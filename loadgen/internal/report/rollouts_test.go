@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// hopsRun is a run with a rollout of 500 pods with a Service, and one that got
-// stuck with no pod bound.
+// hopsRun is a run with a rollout of 500 pods with a Service, and one that got stuck
+// before a pod was bound.
 func hopsRun() result.Result {
 	hop := func(name string, n int64, first, last float64) result.Hop {
 		return result.Hop{Name: name, Count: n, First: &first, Last: &last}
@@ -53,7 +53,7 @@ func TestRolloutsAreReportedHopByHop(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("rows:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	// Every row says whose it is, for who hears the table; who sees it is told once.
+	// Every row names its rollout for screen readers; other readers see the name once.
 	for i, row := range table.Rows {
 		rollout, again := "fill, deploy web, 500 pods", i > 0
 		if i >= 6 {
@@ -72,8 +72,8 @@ func TestRolloutsAreReportedHopByHop(t *testing.T) {
 	}
 }
 
-// Of a rollout's picture: each hop's bar from its first piece to its last on one
-// axis, with its words where they have room; a hop that nothing came to says so.
+// A rollout's picture has a bar for each hop from its first piece to its last on one
+// axis, with its words if they have room. A hop that nothing reached says so.
 func TestRolloutWaterfall(t *testing.T) {
 	falls, more := waterfalls(rolledOut(hopsRun().Measurements.Phases))
 	if len(falls) != 2 || more != 0 {
@@ -92,7 +92,7 @@ func TestRolloutWaterfall(t *testing.T) {
 	if stuck.Text != "none arrived" || stuck.X != "" || !stuck.Short || falls[1].Bars[2].Short || falls[1].Bars[1].Short {
 		t.Errorf("where nothing arrived: %+v", stuck)
 	}
-	// Two of one name in a phase have addresses of their own.
+	// Two rollouts of one name in a phase have different addresses.
 	r := hopsRun()
 	w := r.Measurements.Phases[0].Workload
 	w.Rollouts = slices.Repeat(w.Rollouts, 8)

@@ -12,14 +12,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Rows of a phase's extension points and plugins: those that take most. All are in
-// result.json.
+// The numbers of rows for a phase's extension points and plugins that take most time.
+// result.json has all.
 const (
 	mostPoints  = 8
 	mostPlugins = 10
 )
 
-// schedulingView is the scheduler's time by extension point and by plugin.
+// schedulingView shows the scheduler's time by extension point and by plugin.
 func schedulingView(_ context.Context, p *page) (any, error) {
 	if len(p.result.Scheduling) == 0 {
 		return nil, nil
@@ -70,10 +70,10 @@ func pluginTable(all []result.Scheduling) tableView {
 
 func seconds(s float64) string { return chart.Format(scenario.Seconds, s) }
 
-// leastAttempts of a phase in a summary: with fewer hardly a cycle is measured.
+// leastAttempts is the fewest attempts for which a summary shows a phase: with fewer, hardly any cycle is measured.
 const leastAttempts = 100
 
-// scheduling writes what an attempt to place a pod costs in the phases with most of them.
+// scheduling writes the cost of an attempt to place a pod in the phases with most attempts.
 func (t *terminal) scheduling(r result.Result) {
 	all := slices.DeleteFunc(slices.Clone(r.Scheduling), func(s result.Scheduling) bool { return s.Attempts < leastAttempts })
 	if len(all) == 0 {
@@ -97,11 +97,11 @@ func (t *terminal) scheduling(r result.Result) {
 	t.section(tab)
 }
 
-// binds reports whether an extension point is of binding: it waits for the API server.
+// binds reports whether an extension point belongs to binding, which waits for the API server.
 func binds(point string) bool { return strings.Contains(point, "Bind") }
 
-// costliest names the three plugins that take most of choosing nodes, at all their
-// extension points.
+// costliest names the three plugins that take most of the time to choose nodes, over all
+// their extension points.
 func costliest(all []result.PluginTime) string {
 	byName, whole := map[string]float64{}, 0.0
 	for _, p := range all {

@@ -63,7 +63,7 @@ func TestSchedulerIsReported(t *testing.T) {
 	if err := Terminal(&terminal, schedulingRun(), TerminalOptions{Width: 120}); err != nil {
 		t.Fatal(err)
 	}
-	// Of a phase with few attempts nothing is known of plugins.
+	// With few attempts nothing is known of plugins.
 	if got := terminal.String(); !strings.Contains(got, "InterPodAffinity 75%, NodeResourcesFit 25%") || strings.Count(got, "InterPodAffinity") != 1 {
 		t.Error(got)
 	}

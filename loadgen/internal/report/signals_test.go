@@ -9,8 +9,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The incident's own metric is drawn, with what was judged of it; one that was
-// not sampled says why.
+// The scenario's own metric is drawn with its judgement. A signal without samples gives
+// the reason.
 func TestSignalsAreDrawn(t *testing.T) {
 	r := failoverRun()
 	points := func(from, to, v float64) (all []result.SignalPoint) {

@@ -10,13 +10,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// summaryDetail is how long a gate's detail may be in a summary.
+// summaryDetail is the maximum length of a gate's detail in a summary.
 const summaryDetail = 300
 
-// Summary writes a result as Markdown for the page of a pull request: GitHub
-// shows what a step appends to the file $GITHUB_STEP_SUMMARY, GitLab what is
-// posted as a note. The verdict and why come first, then each gate, the worst
-// first. It ends with an empty line, so that summaries follow one another.
+// Summary writes a result as Markdown for a pull request: GitHub shows what a step
+// appends to the file $GITHUB_STEP_SUMMARY, GitLab shows what is posted as a note. The
+// verdict and its reasons come first, then the gates, worst first. It ends with an empty
+// line, so that summaries can follow one another.
 func Summary(w io.Writer, r result.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s: %s\n\n%s.\n", markdown.Cell(runWord(r)), markdown.Cell(runName(r)), markdown.Cell(headline(r)))
@@ -75,7 +75,7 @@ func ComparisonSummary(w io.Writer, c result.Comparison) error {
 	return err
 }
 
-// summaryFacts lists the settings that repeat the run.
+// summaryFacts lists the settings needed to repeat the run.
 func summaryFacts(run result.Run) []string {
 	facts := []string{"run " + run.ID, fmt.Sprintf("seed %d", run.Seed), "Stormglass " + run.Versions.Stormglass}
 	if run.Versions.Kubernetes != "" {
@@ -90,7 +90,7 @@ func summaryFacts(run result.Run) []string {
 	return facts
 }
 
-// emphasis makes what did not pass stand out.
+// gateEmphasis highlights gates that did not pass.
 func gateEmphasis(g result.Gate) string {
 	switch {
 	case g.Allowed:

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// table is aligned text. Its width never passes the given one: the column
-// marked as flexible gives way, with an ellipsis.
+// table is aligned text. It is never wider than the given width: the column marked as
+// flexible is shortened, with an ellipsis.
 type table struct {
 	rows  [][]cell
 	align string // one letter per column: l, r, or f for the left-aligned flexible one
@@ -36,7 +36,7 @@ func styled(style string, texts ...string) []cell {
 	return cells
 }
 
-// widths are those of the widest cell of each column.
+// widths returns the width of the widest cell of each column.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.align))
 	for _, row := range t.rows {
@@ -71,7 +71,7 @@ func (t *table) lines(indent, width int, paint painter) []string {
 	for _, row := range t.rows {
 		var b strings.Builder
 		b.WriteString(strings.Repeat(" ", indent))
-		pending := 0 // spaces owed: none are written at a line's end
+		pending := 0 // pending spaces: none are written at a line's end
 		for i, c := range row {
 			if widths[i] == 0 {
 				continue
@@ -115,12 +115,12 @@ type tableView struct {
 	Caption, Note, Empty string
 	Head                 []head
 	Rows                 [][]string
-	// Merged is in how many columns, from the first, a cell that says the same as
-	// the one above it is read aloud but not shown.
+	// Merged is the number of leading columns in which a cell that repeats the one above it
+	// is read aloud but not shown.
 	Merged int
 }
 
-// Again reports whether a cell, and all before it, say what stands above them.
+// Again reports whether a cell, and all cells before it, repeat the row above.
 func (t tableView) Again(row, column int) bool {
 	return column < t.Merged && row > 0 && slices.Equal(t.Rows[row][:column+1], t.Rows[row-1][:column+1])
 }

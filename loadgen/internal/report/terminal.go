@@ -14,7 +14,7 @@ import (
 
 // TerminalOptions of a summary.
 type TerminalOptions struct {
-	// Color allows ANSI colours; without them the words say it all.
+	// Color allows ANSI colours; they only repeat the words.
 	Color bool
 	// Width of the terminal in columns. Zero means 100; no line is longer.
 	Width int
@@ -22,7 +22,7 @@ type TerminalOptions struct {
 	Dir string
 }
 
-// The widths a summary is made for. Below the least, a terminal wraps.
+// The minimum, default and maximum width of a summary. In a narrower terminal, lines wrap.
 const (
 	leastWidth   = 72
 	defaultWidth = 100
@@ -62,7 +62,7 @@ func newTerminal(o TerminalOptions) *terminal {
 
 func (t *terminal) line(s string) { t.out = append(t.out, s) }
 
-// section writes a table under a heading, which is the table's own first row.
+// section writes a table under a heading, which is the table's first row.
 func (t *terminal) section(tab *table) {
 	t.line("")
 	t.out = append(t.out, tab.lines(0, t.width, t.paint)...)
@@ -89,7 +89,7 @@ func (t *terminal) header(r result.Result) {
 	}
 }
 
-// setting says what was run against what.
+// setting says what was run, and against which plane.
 func setting(r result.Result) string {
 	parts := []string{planeText(r.Run)}
 	if v := r.Run.Versions; v.Kubernetes != "" {
@@ -107,7 +107,7 @@ func setting(r result.Result) string {
 	return strings.Join(append(parts, fmt.Sprintf("exit %d", r.ExitCode)), " · ")
 }
 
-// planeText names what the run was aimed at.
+// planeText names the plane under load.
 func planeText(run result.Run) string {
 	switch {
 	case run.ID == "":
@@ -118,7 +118,7 @@ func planeText(run result.Run) string {
 	return "cluster " + chart.Clean(run.Cluster.Name)
 }
 
-// environmentFailed begins the reason of a run that ended for its environment.
+// environmentFailed begins the reason of a run whose environment failed.
 const environmentFailed = "the environment failed"
 
 func (t *terminal) reasons(r result.Result) {

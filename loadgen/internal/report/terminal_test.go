@@ -60,8 +60,8 @@ func TestSummaryFitsItsWidth(t *testing.T) {
 	}
 }
 
-// Judged without a report, as by other gates, a run is told of in full: why a gate has
-// no data, when which alert fired, and every gate by its whole name.
+// A summary without a report, as after a judgement by other gates, is complete: why a gate has
+// no data, when which alert fired, and the whole name of every gate.
 func TestSummaryWithoutReportIsComplete(t *testing.T) {
 	long := strings.Repeat("a reason that has to be read to its end, ", 5) + "and this is it"
 	fired := 1.0
@@ -163,7 +163,7 @@ func TestDeliveriesAreOfOneSetOfWatches(t *testing.T) {
 	}
 }
 
-// An alert's failed gate tells on the terminal how far its rule looks back.
+// On the terminal, a failed gate on an alert says how far its rule looks back.
 func TestFailedAlertTellsHowFarItLooksBack(t *testing.T) {
 	r := floodRun()
 	r.Gates[0] = gate("disk", "alert", result.Fail, ptr(1), "<=", 0, "count", "settle")

@@ -28,7 +28,7 @@ func transitionTable(phases []result.Phase) tableView {
 	return t
 }
 
-// openQuantiles writes p50, p90, p95, p99, p99.9 and the maximum, or that they are open where open objects are among them.
+// openQuantiles returns p50, p90, p95, p99, p99.9 and the maximum. It marks those that are open because of open objects.
 func openQuantiles(x result.Transition, l result.Latency) []string {
 	out := quantiles(l, l.P50, l.P90, l.P95, l.P99, l.P999, l.Max)
 	for i, q := range []float64{0.5, 0.9, 0.95, 0.99, 0.999, 1} {
@@ -39,7 +39,7 @@ func openQuantiles(x result.Transition, l result.Latency) []string {
 	return out
 }
 
-// mostTransitions of a summary; the report has them all.
+// mostTransitions is how many transitions a summary shows; the report has all.
 const mostTransitions = 8
 
 type transitionRow struct {

@@ -7,12 +7,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// kubernetesText is the version of Kubernetes, and those that components were taken to: "v1.36.3, then v1.37.1 for kube-apiserver".
+// kubernetesText returns the version of Kubernetes and later versions of components: "v1.36.3, then v1.37.1 for kube-apiserver".
 func kubernetesText(v result.Versions) string {
 	return versionText(v.Kubernetes, v.Moves, "kubernetes")
 }
 
-// etcdText is the same of etcd.
+// etcdText does the same for etcd.
 func etcdText(v result.Versions) string { return versionText(v.Etcd, v.Moves, "etcd") }
 
 func versionText(start string, moves []result.VersionMove, of string) string {

@@ -44,7 +44,7 @@ type page struct {
 	src      chart.Source
 	interval time.Duration // between scrapes
 	phases   []scriptPhase
-	live     bool // the run goes on
+	live     bool // the run is in progress
 	bare     bool // without charts
 }
 
@@ -56,7 +56,7 @@ func newPage(ctx context.Context, r result.Result, timeline []result.Event, slot
 	return p
 }
 
-// lay formats all that templates show.
+// lay formats everything that templates show.
 func (p *page) lay(ctx context.Context, r result.Result, timeline []result.Event, slots []samples.Slot, text []byte, src chart.Source) {
 	// The resolved scenario was valid when it ran; a later version's schema
 	// must not keep an old run from being shown.
@@ -120,10 +120,10 @@ func facts(r result.Result) []fact {
 // exitFact is the name of the last fact.
 const exitFact = "Exit code"
 
-// defaultInterval is that of scrapes where the scenario can't be read.
+// defaultInterval is the interval of scrapes if the scenario can't be read.
 const defaultInterval = 5 * time.Second
 
-// layTimeline makes the axis that all charts share, with phases and marks.
+// layTimeline makes the axis of all charts, with phases and marks.
 func (p *page) layTimeline(r result.Result, events []result.Event, interval time.Duration) {
 	start, end := r.Run.Started, r.Run.Ended
 	phases := r.Measurements.Phases
@@ -134,8 +134,8 @@ func (p *page) layTimeline(r result.Result, events []result.Event, interval time
 		start, end = events[0].Time, events[len(events)-1].Time
 	}
 	for _, e := range events {
-		// Registration of nodes belongs to the picture, and what happened
-		// after the last phase too.
+		// The axis includes the registration of nodes and events after the last
+		// phase.
 		if e.Time.Before(start) && e.Time.After(r.Run.Started) {
 			start = e.Time
 		}
@@ -205,7 +205,7 @@ func (p *page) layEvents(events []result.Event) {
 		last[lane] = at
 		bar := e.Kind == result.EventFaultBegin
 		if bar {
-			// Its detail says the kind again, and more.
+			// Its detail repeats the kind and says more.
 			e.Kind = result.EventNodeFault // one word for both
 			if strings.HasPrefix(e.Detail, e.Name) {
 				e.Name, e.Detail = e.Detail, ""

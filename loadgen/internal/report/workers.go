@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// workersTable shows what each of several generators did and cost; empty for one generator.
+// workersTable shows what each of several generators did and its cost; empty for one generator.
 func workersTable(all []result.Worker) tableView {
 	t := tableView{
 		Caption: "Workers",

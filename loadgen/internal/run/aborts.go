@@ -14,25 +14,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// abortError is the cause by which a run ends early: what held.
+// abortError is the cause of a run that ends early: the condition that held.
 type abortError string
 
 func (e abortError) Error() string { return string(e) }
 
 const (
-	// newsEvery is how often recorded metrics are looked at for a scrape that has come.
+	// newsEvery is how often the recorded metrics are checked for a new scrape.
 	newsEvery = 100 * time.Millisecond
-	// askEvery is the time between questions to a Prometheus that scrapes the cluster.
+	// askEvery is the interval of queries to a Prometheus that scrapes the cluster.
 	askEvery = 2 * time.Second
 )
 
-// aborts looks at the conditions that end a run early.
+// aborts evaluates the conditions that end a run early.
 type aborts struct {
 	journal
 	stops []*gate.Stop
-	// usual are conditions that nobody asked for: they may be without data.
+	// usual are the default conditions, which the user did not ask for. They may have no data.
 	usual []*gate.Stop
-	// halt stops all load at once; overdue counts open requests by age.
+	// halt stops all load immediately; overdue counts open requests by age.
 	halt    func()
 	overdue func(time.Duration) int64
 
@@ -42,7 +42,7 @@ type aborts struct {
 	mu    sync.Mutex
 	phase string // empty: none
 	start time.Time
-	// unseen are reasons why conditions had no data, by condition; those that once had some are not in it.
+	// unseen maps conditions to the reason why they had no data. Conditions that once had data are not in it.
 	unseen map[string]string
 	had    map[string]bool
 }
@@ -61,14 +61,14 @@ func (a *aborts) current() (phase string, start time.Time) {
 	return a.phase, a.start
 }
 
-// setInterval sets the interval of scrapes, which is known when the target is.
+// setInterval sets the interval of scrapes, which is unknown until the target is.
 func (a *aborts) setInterval(every time.Duration) {
 	for _, s := range slices.Concat(a.stops, a.usual) {
 		s.Every = every
 	}
 }
 
-// all are the conditions about the generator's own requests, or the others.
+// all returns the conditions on the generator's own requests if ofClient is true, else the other conditions.
 func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	for _, list := range [...][]*gate.Stop{a.stops, a.usual} {
 		for _, s := range list {
@@ -80,7 +80,7 @@ func (a *aborts) all(ofClient bool) (some []*gate.Stop) {
 	return some
 }
 
-// follow lets the recorder of samples give each slot, if a condition needs them. Call it before the loads are made.
+// follow makes the recorder of samples pass on each slot, if a condition needs them. Call it before the loads are made.
 func (a *aborts) follow(r *samples.Recorder) {
 	if len(a.all(true)) == 0 {
 		return
@@ -89,13 +89,14 @@ func (a *aborts) follow(r *samples.Recorder) {
 	r.Follow(func(s samples.Slot) {
 		select {
 		case a.slots <- s:
-		default: // the evaluation is 5 s late: what it will say is old anyway
+		default: // the evaluation is 5 s late: its result would be old anyway
 		}
 	})
 }
 
-// watch looks at the conditions until ctx ends, and calls end with what held: at those of the generator's own requests in each
-// slot of samples, at others after each scrape, or every two seconds at a Prometheus of the user's.
+// watch evaluates the conditions until ctx ends, and calls end with the condition that held. It evaluates conditions on the
+// generator's own requests in each slot of samples, and other conditions after each scrape, or every two seconds on the user's
+// Prometheus.
 func (a *aborts) watch(ctx context.Context, r *recording, end context.CancelCauseFunc) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -168,7 +169,7 @@ func (a *aborts) watchClient(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// look evaluates the conditions over recorded metrics. False: the run has ended.
+// look evaluates the conditions over recorded metrics. It returns false if the run has ended.
 func (a *aborts) look(ctx context.Context, source gate.Source, end context.CancelCauseFunc) (goOn bool) {
 	phase, start := a.current()
 	if phase == "" {
@@ -188,7 +189,7 @@ func (a *aborts) look(ctx context.Context, source gate.Source, end context.Cance
 	return true
 }
 
-// trip stops load and ends the run. The first condition that holds does.
+// trip stops load and ends the run when the first condition holds; later calls do nothing.
 func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	a.once.Do(func() {
 		if a.halt != nil {
@@ -200,7 +201,7 @@ func (a *aborts) trip(why string, end context.CancelCauseFunc) {
 	})
 }
 
-// note remembers whether a condition ever had data.
+// note records whether a condition has had data.
 func (a *aborts) note(s *gate.Stop, blind string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -215,7 +216,7 @@ func (a *aborts) note(s *gate.Stop, blind string) {
 	}
 }
 
-// states are the conditions, with the reasons of those that had no data yet.
+// states returns the conditions, with the reasons why some had no data yet.
 func (a *aborts) states() (all []StopState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -225,7 +226,7 @@ func (a *aborts) states() (all []StopState) {
 	return all
 }
 
-// blind says in a line each which conditions never had data: they could not have ended the run.
+// blind returns a line for each condition that never had data: it could not have ended the run.
 func (a *aborts) blind() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -48,7 +48,7 @@ abortOn: [{expr: max(etcd_server_slow_apply_total), min: 5}, {expr: max(etcd_ser
 	}
 }
 
-// Conditions that never had data are told of, those that had some are not.
+// Conditions that never had data are reported; conditions that had data are not.
 func TestConditionsWithoutDataAreTold(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: a, for: 1s}]\nabortOn: [{expr: max(up), max: 5}, {expr: max(no_such_metric), max: 5}]\n"))
 	var err error

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// breachOf says which limit of the cluster an error shows as reached, "" if none. The load can reach such a limit by itself, and
-// what refuses then works as it should: that is an answer of the run, and no failure of its environment.
+// breachOf returns the limit of the cluster that an error shows as reached, or "". A load can reach such a limit, and the component
+// that then refuses requests works correctly: this is a result of the run, not a failure of its environment.
 func breachOf(err error) string {
 	if err == nil {
 		return ""
@@ -27,7 +27,7 @@ func breachOf(err error) string {
 	return ""
 }
 
-// hintedError is an error with what to do about it.
+// hintedError is an error with a hint for the user.
 type hintedError struct {
 	error
 	hint string
@@ -36,7 +36,7 @@ type hintedError struct {
 func (e hintedError) Error() string { return e.error.Error() + " (" + e.hint + ")" }
 func (e hintedError) Unwrap() error { return e.error }
 
-// hinted adds what to do to an error that ends in the words of a library. One that says so itself, in parentheses at its end, stays.
+// hinted adds a hint to an error that ends with a library's message. An error that ends with a hint in parentheses stays unchanged.
 func hinted(err error) error {
 	if err == nil || strings.HasSuffix(err.Error(), ")") || errors.As(err, new(hintedError)) {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A limit that the load has reached ends a run as a failure, and not as one of its environment.
+// A limit that the load has reached ends the run as a failure of the run, not of its environment.
 func TestLimitsThatLoadReaches(t *testing.T) {
 	action := func(err error) error { return exitcode.Environmentf("phase p: phases.p.actions[0]: %w", err) }
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestLimitsThatLoadReaches(t *testing.T) {
 	}
 }
 
-// What a full database does not let a teardown delete is a warning: the plane ends with the run.
+// If a full database refuses deletions of a teardown, that is a warning: the plane ends with the run.
 func TestTeardownOfAFullDatabase(t *testing.T) {
 	r := underwayOf(t, parse(t, "phases: [{name: p, for: 1s}]"), console{Progress: silent{}})
 	r.o.Scenario.Teardown = []scenario.Action{{Kind: "delete"}}
@@ -54,7 +54,7 @@ func TestTeardownOfAFullDatabase(t *testing.T) {
 	}
 }
 
-// No words of a library reach a user without what to do.
+// Every library message that reaches a user has a hint.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Build identifies the build: its version and, where that does not tell builds apart, the start of the program's SHA-256.
+// Build identifies the build: its version and, if the version is ambiguous, the start of the program's SHA-256.
 func Build() string {
 	v := Version()
 	if v != "(devel)" && !strings.Contains(v, "dirty") {
@@ -20,7 +20,7 @@ func Build() string {
 	return v
 }
 
-// ownSum is the start of the program's SHA-256; "": it cannot be read.
+// ownSum returns the start of the program's SHA-256, or "" if the program cannot be read.
 func ownSum() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Control commands a run that goes on and reads what it has recorded. The zero value is ready; given in Options it belongs to
-// that run. Commands are errors while no phase goes on. It is safe for concurrent use.
+// Control commands a run in progress and reads what it has recorded. The zero value is ready. A Control in Options belongs to
+// that run. Commands fail while no phase is running. It is safe for concurrent use.
 type Control struct {
 	mu    sync.Mutex
 	steer *steering // nil: there is no run
 
-	// reading is held by readers of recorded, which the run takes away before it closes it.
+	// reading is held by readers of recorded. The run takes recorded away before it closes it.
 	reading  sync.RWMutex
 	recorded *archive.Archive // nil: nothing is recorded here
 	ctx      context.Context  // ends when the run takes recorded away
 	cancel   context.CancelFunc
 }
 
-// ErrPaused is the error of a pause while there is one.
+// ErrPaused is the error of a pause while load is already paused.
 var ErrPaused = errors.New("load is paused already")
 
 // errNoRun answers commands before and after a run.
@@ -42,21 +42,21 @@ func (c *Control) command(do func(*steering) error) error {
 	return do(s)
 }
 
-// Pause stops the arrivals of all loads, in all workers. What is in flight ends; phases and faults go on. Figures of the
-// phase are not judged.
+// Pause stops the arrivals of all loads in all workers. Requests in flight finish; phases and faults continue. The figures of
+// the phase are not judged.
 func (c *Control) Pause() error { return c.command((*steering).pauseLoad) }
 
-// Resume lets arrivals go on where they stopped: nothing is owed.
+// Resume continues the arrivals where they stopped. It does not make up for missed ones.
 func (c *Control) Resume() error { return c.command((*steering).resumeLoad) }
 
-// EndPhase ends the present phase; the next one begins. Its figures are not judged. A name that is not empty must be the
-// present phase's.
+// EndPhase ends the present phase; the next one begins. The figures of the ended phase are not judged. If name is not empty,
+// it must be the name of the present phase.
 func (c *Control) EndPhase(name string) error {
 	return c.command(func(s *steering) error { return s.endPhaseEarly(name) })
 }
 
-// Recorded calls use with what the run has scraped so far; nil: it scrapes nothing, or there is no run. The context ends
-// before the run closes it; use that fails after that is called again, with nil.
+// Recorded calls use with the archive of what the run has scraped so far, or with nil if the run scrapes nothing or no run is in
+// progress. The context ends before the run closes the archive; if use fails after that, Recorded calls it again with nil.
 func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archive.Archive) error) error {
 	closed, err := c.read(ctx, use)
 	if err != nil && closed {
@@ -65,7 +65,7 @@ func (c *Control) Recorded(ctx context.Context, use func(context.Context, *archi
 	return err
 }
 
-// read calls use once, and reports whether the run closed what it reads meanwhile.
+// read calls use once, and reports whether the run closed the archive meanwhile.
 func (c *Control) read(ctx context.Context, use func(context.Context, *archive.Archive) error) (closed bool, err error) {
 	c.reading.RLock()
 	defer c.reading.RUnlock()
@@ -79,7 +79,7 @@ func (c *Control) read(ctx context.Context, use func(context.Context, *archive.A
 	return c.ctx.Err() != nil, err
 }
 
-// attach gives the control to a run. A nil Control takes nothing.
+// attach gives the control to a run. On a nil Control it does nothing.
 func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	if c == nil {
 		return
@@ -93,7 +93,7 @@ func (c *Control) attach(s *steering, recorded *archive.Archive) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 }
 
-// detach takes it away, and returns when nothing reads what is recorded.
+// detach takes the control from the run, and returns when no reader uses the archive.
 func (c *Control) detach() {
 	if c == nil {
 		return
@@ -111,18 +111,18 @@ func (c *Control) detach() {
 	c.recorded = nil
 }
 
-// steering does what the user asks of a run that goes on, and keeps how that changed the present phase.
+// steering executes the user's commands for a run in progress, and records how they changed the present phase.
 type steering struct {
 	journal
 	pause   *load.Pause
 	fleet   *workers.Fleet // nil: there are no workers
-	changed func()         // what is displayed has changed; it returns at once
+	changed func()         // called when the display must change; it returns immediately
 
 	mu      sync.Mutex
-	phase   string // empty: none goes on
+	phase   string // empty: no phase is running
 	ending  context.Context
 	end     context.CancelFunc
-	since   time.Time     // from when on the present pause counts in the phase; zero: there is none
+	since   time.Time     // when the present pause began to count in the phase; zero: not paused
 	paused  time.Duration // in the phase, by pauses that are over
 	stopped bool          // the user has ended the phase
 	over    bool          // the phase ends
@@ -132,7 +132,7 @@ func newSteering(j journal, pause *load.Pause, fleet *workers.Fleet, changed fun
 	return &steering{journal: j, pause: pause, fleet: fleet, changed: changed, ending: context.Background(), end: func() {}}
 }
 
-// beginPhase begins to count for a phase.
+// beginPhase starts counting for a phase.
 func (s *steering) beginPhase(name string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *steering) beginPhase(name string, at time.Time) {
 	}
 }
 
-// endPhase ends the counting, and says for how long load was paused in the phase, and whether the user ended it.
+// endPhase stops counting. It returns how long load was paused in the phase, and whether the user ended it.
 func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,21 +156,21 @@ func (s *steering) endPhase(at time.Time) (paused time.Duration, early bool) {
 	return paused, early
 }
 
-// phaseOver says that the phase ends: the user cannot end it any more.
+// phaseOver notes that the phase ends: the user can no longer end it.
 func (s *steering) phaseOver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.over = true
 }
 
-// asked ends when the user ends the present phase.
+// asked returns a context that ends when the user ends the present phase.
 func (s *steering) asked() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ending
 }
 
-// pausedSince is when the present pause began, in the present phase; zero: there is none.
+// pausedSince returns when the present pause began to count in the present phase, or zero if load is not paused.
 func (s *steering) pausedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *steering) endPhaseEarly(name string) error {
 	return nil
 }
 
-// tell notes what the user did. The caller holds mu.
+// tell reports and records what the user did. The caller holds mu.
 func (s *steering) tell(at time.Time, name, line string) {
 	detail := "by the user"
 	if s.phase != "" {

@@ -21,7 +21,7 @@ import (
 // The user ends a phase of a fixed length and one that waits for a condition.
 func TestEndPhaseEndsIt(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1h}, {name: q, for: 1h}]")
-	// A condition that never holds is no valid scenario.
+	// A condition that never holds is invalid in a scenario.
 	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, scenario.Until{Text: "podsReady"}, s.Phases[1].For
 	r := underway(t, s)
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestControlWithoutARun(t *testing.T) {
 	none.detach()
 }
 
-// What reads a run's metrics is called off before the run closes them, and goes on without them.
+// Readers of a run's metrics are cancelled before the run closes the archive, and are called again without it.
 func TestReadersEndBeforeTheArchive(t *testing.T) {
 	var c Control
 	c.attach(&steering{}, archive.Over(nil))
@@ -151,7 +151,7 @@ func (k *keys) Step(line string) {
 	}
 }
 
-// Gates over a phase that the user changed have no data, those over others are judged, and the report says why.
+// Gates over a phase that the user changed have no data, and the report says why; gates over other phases are judged.
 func TestSteeredPhasesAreNotJudged(t *testing.T) {
 	s := parse(t, `
 phases: [{name: paused, for: 1s}, {name: ended, for: 1h}, {name: whole, for: 1s}]

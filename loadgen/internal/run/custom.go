@@ -20,15 +20,15 @@ type Action interface {
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
-// Measurement gives figures of each phase. Package loadgen documents it.
+// Measurement measures figures in each phase. Package loadgen documents it.
 type Measurement interface {
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	Start(ctx context.Context, phase string) error
 	Stop(ctx context.Context) ([]result.CustomFigure, error)
 }
 
-// checkCustom refuses actions and measurements that the scenario names and the program does not have, and actions that
-// the scenario does not name.
+// checkCustom refuses actions and measurements that the scenario names but the program lacks, and actions of the program that the
+// scenario does not name.
 func (o Options) checkCustom() error {
 	var errs []error
 	unused := maps.Clone(o.Actions)
@@ -51,7 +51,7 @@ func (o Options) checkCustom() error {
 	return errors.Join(errs...)
 }
 
-// custom holds the program's own actions and measurements. Nil has none.
+// custom holds the program's own actions and measurements. A nil custom has none.
 type custom struct {
 	actions      map[string]Action
 	measurements map[string]Measurement

@@ -49,7 +49,7 @@ const customPhases = `phases: [{name: p, for: 1s, actions: [{kind: custom, name:
 gates: [{name: g, objective: custom-figure, figure: reconcile/p99, max: 1s}]
 `
 
-// Custom actions and measurements are matched with the program's before anything starts.
+// Custom actions and measurements are compared with the program's before anything starts.
 func TestCustomCodeIsGivenForWhatTheScenarioNames(t *testing.T) {
 	const action = "mine.yaml:4: phases.p.actions.rotate: action rotate is custom, and no code was given for it (run it from a Go program that gives it in loadgen.Options.Actions)"
 	const measurement = "mine.yaml:5: gates.g.figure: measurement reconcile is custom, and no code was given for it (run it from a Go program that gives it in loadgen.Options.Measurements)"
@@ -69,7 +69,7 @@ func TestCustomCodeIsGivenForWhatTheScenarioNames(t *testing.T) {
 	}
 }
 
-// Each phase has the figures of its own measurements, or why there are none.
+// Each phase has the figures of its measurements, or the reason why a measurement has no figures.
 func TestFiguresOfPhases(t *testing.T) {
 	var log []string
 	p99 := []result.CustomFigure{{Name: "p99", Value: 0.25, Unit: "seconds"}}
@@ -146,7 +146,7 @@ func TestSettingsOfASharedPlane(t *testing.T) {
 	}
 }
 
-// The timeline of a run on a shared plane has nothing of the runs before.
+// The timeline of a run on a shared plane has no events of earlier runs.
 func TestEarlierEventsAreLeftOut(t *testing.T) {
 	to := newTarget(nil, nil, nil)
 	s := past{events: []control.Event{{Seq: 3}, {Seq: 5, Kind: control.EventLease, Component: "kube-scheduler-0"}, {Seq: 7}}, faults: []control.FaultStatus{{ID: "1"}}}

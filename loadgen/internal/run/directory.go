@@ -17,11 +17,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Directory is that of a run, a comparison or a search. Its lock says that the process at work in it lives.
+// Directory is the directory of a run, a comparison or a search. Its lock shows that the process that uses it is alive.
 type Directory struct {
 	Path    string
 	made    []string // directories made for it, itself first
-	resumed bool     // it was there before, with what was measured
+	resumed bool     // it existed before, with measurements
 	lock    *os.File // nil: not locked
 }
 
@@ -41,7 +41,7 @@ func MakeDirectory(out, scenario string, now time.Time) (*Directory, error) {
 	return &Directory{Path: path, made: made, lock: lock}, nil
 }
 
-// ResumeDirectory locks the directory of a comparison or a search that is resumed: no other process goes on with it meanwhile.
+// ResumeDirectory locks the directory of a comparison or a search that is resumed, so that no other process resumes it meanwhile.
 func ResumeDirectory(dir string) (*Directory, error) {
 	lock, err := cluster.LockDir(dir)
 	switch {
@@ -54,14 +54,14 @@ func ResumeDirectory(dir string) (*Directory, error) {
 	return &Directory{Path: dir, resumed: true, lock: lock}, nil
 }
 
-// Unlock lets others use the directory. A nil one is none.
+// Unlock lets other processes use the directory. On a nil Directory it does nothing.
 func (d *Directory) Unlock() {
 	if d != nil && d.lock != nil {
 		_ = d.lock.Close() // it was only read
 	}
 }
 
-// Remove removes all that was written and made; a directory that is resumed stays as it is. A nil one is none.
+// Remove removes everything that was written and made. It does nothing if the directory was resumed or d is nil.
 func (d *Directory) Remove() error {
 	if d == nil || d.resumed {
 		return nil
@@ -110,8 +110,8 @@ func removeBut(dir, keep string) error {
 }
 
 // sweep removes the credentials that killed runs left: tokens in the directory for
-// temporary files, and keys of bundled planes in the run directories beside dir, if
-// that is not empty.
+// temporary files and, if dir is not empty, keys of bundled planes in the run
+// directories next to dir.
 func (c console) sweep(dir string) {
 	for _, path := range cluster.Sweep() {
 		c.step("removed %s, which a killed run left", path)
@@ -127,11 +127,11 @@ func (c console) sweep(dir string) {
 	}
 }
 
-// sweepKeys removes the keys of the plane of a run whose processes are all gone.
+// sweepKeys removes the keys of the plane of a run that has no live process.
 func sweepKeys(plane string) bool {
 	dir := filepath.Dir(plane)
 	if _, err := os.Lstat(filepath.Join(dir, result.RunFile)); err != nil {
-		return false // not one of ours
+		return false // not a run directory
 	}
 	lock, err := cluster.LockDir(dir)
 	if err != nil || lock == nil {

@@ -31,8 +31,8 @@ func Check(ctx context.Context, o Options) error {
 	return o.checkReleases(ctx)
 }
 
-// DryRun makes the checks of Run and returns what it would make and send. A user's cluster is asked for its version, its
-// resources and permissions; nothing is made there or here. A program that the run would lack is a note.
+// DryRun makes the checks of Run and returns what it would make and send. It reads the version, resources and permissions of a
+// user's cluster; it makes nothing there or here. A program that the run would lack is a note.
 func DryRun(ctx context.Context, o Options) (cluster.Preview, error) {
 	_, ends, err := o.compiled()
 	if err != nil {

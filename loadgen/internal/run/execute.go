@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// execute runs the phases beside what measures them, and stops loads, nodes and
-// measuring in that order, whatever happens. What went wrong is noted in r.info.
+// execute runs the phases and, at the same time, what measures them. It always stops
+// loads, nodes and measuring in that order. It records failures in r.info.
 func (r *run) execute(parent, watched context.Context) {
 	ctx, cancel := context.WithCancelCause(watched)
 	defer cancel(nil)
@@ -42,7 +42,7 @@ func (r *run) execute(parent, watched context.Context) {
 		helpers.Go(func() error {
 			err := f(beside)
 			if err != nil && beside.Err() == nil {
-				cancel(exitcode.Environmentf("%s: %w", name, err)) // the others go on to the end
+				cancel(exitcode.Environmentf("%s: %w", name, err)) // the other helpers run to the end
 			}
 			return nil
 		})
@@ -110,8 +110,8 @@ func (r *run) storm(ctx context.Context) error {
 	return ending(err, stop())
 }
 
-// ending joins the errors of phases and of the background's loads, or of hooks. Joined
-// with a condition that was not met, which is no failure, another would pass for it.
+// ending joins the errors of phases and of background loads, or of hooks. A condition that
+// was not met is not a failure: joined with it, another error would be taken for it too.
 func ending(phases, other error) error {
 	if other != nil && errors.Is(phases, errConditionNotMet) {
 		return other
@@ -126,7 +126,7 @@ func (r *run) loseWorker(err error) {
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 
-// endBy notes what ended the phases: a limit of the cluster that was reached, which is a failure of the run, or else its
+// endBy records what ended the phases: a reached limit of the cluster, which is a failure of the run, or a failure of the
 // environment.
 func (r *run) endBy(err error) {
 	why := breachOf(err)
@@ -149,8 +149,8 @@ func (r *run) fail(err error) {
 	r.event(time.Now(), result.EventNote, "failed", err.Error())
 }
 
-// close closes the recording, ends the target and writes what was measured. It does
-// all of it even when a part fails.
+// close closes the recording, ends the target and writes what was measured. If a part
+// fails, it still does the rest.
 func (r *run) close() error {
 	defer r.dir.Unlock()
 	m := r.measured()
@@ -166,7 +166,7 @@ func (r *run) close() error {
 	case err == nil:
 	case r.info.Failure == "":
 		r.info.Failure = err.Error()
-	default: // what is left in a user's cluster is reported, whatever else went wrong
+	default: // a user's cluster may still have objects of the run: report it, also after another failure
 		r.info.Failure += "; " + err.Error()
 	}
 	err = errors.Join(rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, m), r.timeline.Close())
@@ -202,7 +202,7 @@ func (r *run) measured() result.Measurements {
 }
 
 // save writes what the generator has measured so far, for the report of a run that is
-// killed later on.
+// killed later.
 func (r *run) save() error {
 	return rundir.WriteJSON(r.dir.Path, result.MeasurementsFile, r.measured())
 }

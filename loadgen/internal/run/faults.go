@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// supervisor is a control.Client, as far as faults and events go.
+// supervisor is the part of control.Client that faults and events need.
 type supervisor interface {
 	Check(context.Context, control.Fault) error
 	Begin(context.Context, control.Fault) (control.FaultStatus, error)
@@ -34,7 +34,7 @@ func refuseFaults(s *scenario.Scenario) error {
 	return faultErrors(s, "run it without --kubeconfig, on a control plane of its own")
 }
 
-// faultErrors names each fault of a control plane, with what to do instead.
+// faultErrors returns an error for each fault of a control plane, with hint.
 func faultErrors(s *scenario.Scenario, hint string) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -46,8 +46,8 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	return errors.Join(errs...)
 }
 
-// checkFaults asks the plane about every fault before anything is broken: what
-// cannot be done on this machine is an error now, not a fault that was left out.
+// checkFaults asks the plane about every fault before anything is broken: a fault that
+// this machine cannot have is an error now, and is not silently left out later.
 func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) error {
 	var errs []error
 	for _, f := range s.Faults() {
@@ -72,7 +72,7 @@ func checkFaults(ctx context.Context, plane supervisor, s *scenario.Scenario) er
 }
 
 // comeback is how long a control plane may take to answer again after a fault of
-// an earlier phase: the end of a kill is the start of a process, not its readiness.
+// an earlier phase: a kill ends when the process starts, not when it is ready.
 const comeback = time.Minute
 
 // patience of the actions of a scenario: where nothing is broken on purpose, an
@@ -95,12 +95,12 @@ type schedule struct {
 
 	mu     sync.Mutex
 	open   []string // IDs of those that began: some have ended since
-	missed []string // those that the phase was too short for
+	missed []string // those for which the phase was too short
 }
 
-// startFaults begins the faults of a phase that began at start. Those of nodes
-// that are due at once have begun when it returns. fail is called with what
-// went wrong.
+// startFaults begins the faults of a phase that began at start. Faults of nodes
+// that are due immediately have begun when it returns. It calls fail if a fault
+// cannot be begun.
 func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) *schedule {
 	s := &schedule{phases: ps, start: start, fail: fail}
 	waiting, stop := context.WithCancel(ctx)
@@ -118,10 +118,10 @@ func (ps *phases) startFaults(ctx context.Context, p *scenario.Phase, start time
 	return s
 }
 
-// at begins a fault at its time, unless waiting ends before. One that was asked
-// for is waited for even if the phase ends meanwhile, which may be some seconds:
-// a fault that took effect just when the request was cancelled
-// would go unnoticed, and on into the next phase.
+// at begins a fault at its time, unless waiting ends before. It waits for a
+// requested fault even if the phase ends meanwhile, which may take some seconds:
+// a fault that took effect just when the request was cancelled would stay
+// unnoticed, also in the next phase.
 func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	kind, _ := control.FaultKindOf(f.Kind)
 	timer := time.NewTimer(time.Until(due.Add(-kind.Lead)))
@@ -154,8 +154,8 @@ func (s *schedule) at(ctx, waiting context.Context, due time.Time, p *scenario.P
 // askAgain is the interval between attempts to begin a fault.
 const askAgain = time.Second
 
-// begin asks for a fault, and again until waiting ends while another fault may be what it fails by: a webhook cannot be registered
-// while etcd elects a leader, nor a scheduler that has crashed be paused.
+// begin requests a fault. While another fault may be the reason why the request fails, begin repeats it until waiting ends: a
+// webhook cannot be registered while etcd elects a leader, and a scheduler that has crashed cannot be paused.
 func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun control.FaultStatus, err error) {
 	for told := false; ; told = true {
 		begun, err = s.supervisor.Begin(ctx, f.Control(s.scenario.Seed))
@@ -171,7 +171,7 @@ func (s *schedule) begin(ctx, waiting context.Context, f *scenario.Fault) (begun
 	}
 }
 
-// othersBreak reports whether a fault has begun in the phase, or ended so shortly before that the plane may not be back.
+// othersBreak reports whether a fault has begun in the phase, or an earlier one ended so recently that the plane may not be back.
 func (s *schedule) othersBreak() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +192,8 @@ func (s *schedule) beginOfNodes(ctx, waiting context.Context, p *scenario.Phase,
 	}
 }
 
-// takeOutOfService does what an operator does who has seen that nodes are down for good: when the API server says that
-// they are not Ready, each gets the taint.
+// takeOutOfService adds the out-of-service taint to nodes that are permanently down, like an operator, once the API server
+// reports every node not Ready.
 func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Phase, nodes []string) {
 	if err := s.workload.Wait(waiting, func() bool { return s.workload.NotReady(nodes) }); err != nil {
 		s.mu.Lock()
@@ -213,7 +213,7 @@ func (s *schedule) takeOutOfService(ctx, waiting context.Context, p *scenario.Ph
 	s.step("%s", detail)
 }
 
-// returnToService takes the taint from all nodes that have it.
+// returnToService removes the taint from all nodes that have it.
 func (s *schedule) returnToService(ctx context.Context) error {
 	s.phases.mu.Lock()
 	nodes := s.tainted
@@ -228,8 +228,8 @@ func (s *schedule) taint(ctx context.Context, nodes []string, out bool) error {
 	})
 }
 
-// miss notes a fault that the phase was too short for: what the scenario says
-// did not happen, and no gate may pass as if it had.
+// miss notes a fault that the phase was too short for: the fault did not happen,
+// so no gate may pass as if it had.
 func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,9 +237,9 @@ func (s *schedule) miss(due time.Time, p *scenario.Phase, f *scenario.Fault) {
 		f.Kind, due.Sub(s.start).Round(time.Millisecond), p.Name))
 }
 
-// end begins no more faults, ends those that are still there (the phase may have
-// been shorter than they were to be) and returns when they are undone. ctx may
-// have ended already.
+// end begins no more faults, ends those that are still in force (the phase may have
+// been shorter than the faults) and returns when they are undone. ctx may have ended
+// already.
 func (s *schedule) end(ctx context.Context) error {
 	s.stop()
 	s.done.Wait()

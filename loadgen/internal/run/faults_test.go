@@ -17,10 +17,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// stage is a supervisor that does what it is asked and remembers when.
+// stage is a supervisor that does what is requested and records when.
 type stage struct {
-	refuse map[string]error // by kind, of Check and Begin
-	takes  time.Duration    // from when a fault is asked for until it is in force
+	refuse map[string]error // by kind, for Check and Begin
+	takes  time.Duration    // from the request of a fault until it is in force
 
 	mu     sync.Mutex
 	start  time.Time
@@ -79,7 +79,7 @@ func (s *stage) Faults(context.Context) ([]control.FaultStatus, error) {
 	return slices.Clone(s.faults), nil
 }
 
-// tell wants the lock.
+// tell needs the lock.
 func (s *stage) tell(kind, component string) {
 	s.events = append(s.events, control.Event{Seq: int64(len(s.events) + 1), Time: time.Now(), Kind: kind, Component: component, Expected: kind == control.EventExit})
 	s.news <- struct{}{}
@@ -101,8 +101,8 @@ func (s *stage) Events(ctx context.Context, after int64) ([]control.Event, error
 	}
 }
 
-// Faults begin at their times; those without a length end with the phase, and
-// none outlives it.
+// Faults begin at their times. Faults without a length end with the phase, and no
+// fault outlives it.
 func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
 	r := underway(t, parse(t, `controlPlane: {etcd: {members: 3}}
 phases:
@@ -148,8 +148,8 @@ func TestFaultsEndWithShortenedPhase(t *testing.T) {
 	})
 }
 
-// A fault that is being begun when its phase ends is ended by name: it must not
-// come to be in the next phase, unknown to all. An interrupt does not wait for it.
+// A fault that is still beginning when its phase ends is ended by name, so that it does
+// not take effect unnoticed in the next phase. An interrupt does not wait for it.
 func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 10s, faults: [{kind: etcdQuota, quota: 16MiB, after: 9s}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestBeginningFaultDoesNotOutlivePhase(t *testing.T) {
 	})
 }
 
-// A fault that cannot be begun ends the phase and the run; one that its phase
-// was too short for is noted, so that no gate passes as if it had been.
+// A fault that cannot begin ends the phase and the run. A fault for which its phase was
+// too short is noted, so that no gate passes as if it had been in force.
 func TestUnbegunFaultsAreReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, faults: [{kind: pause, component: etcd-0, after: 3s}, {kind: kill, component: kube-scheduler-0, after: 1m}]}]"))
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestUnbegunFaultsAreReported(t *testing.T) {
 	})
 }
 
-// What another fault keeps from beginning is asked for again, until its phase ends.
+// A fault that another fault prevents from beginning is requested again until its phase ends.
 func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - {name: p, for: 20s, faults: [{kind: kill, component: etcd-0, after: 1s, for: 2s}, {kind: webhook, resource: pods, fails: true, after: 2500ms}]}
@@ -225,8 +225,8 @@ func TestFaultBesideAnotherIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// What a plane cannot do is said at the line of the fault, before anything is
-// broken; a user's cluster is broken by nothing.
+// A fault that the plane cannot have is reported at its line, before anything is
+// broken; nothing breaks a user's cluster.
 func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	sc := parse(t, `phases:
   - name: p
@@ -253,8 +253,8 @@ func TestFaultsAreCheckedBeforeTheFirstPhase(t *testing.T) {
 	}
 }
 
-// A fault that its component's new process has not got is told once, and keeps
-// the run from passing.
+// A fault that is missing in the new process of its component is reported once,
+// and the run does not pass.
 func TestLostFaultIsReported(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	f := follower{journal: r.journal, told: map[string]bool{}}
@@ -286,8 +286,8 @@ func TestActionsRetryOnlyWithFaults(t *testing.T) {
 	}
 }
 
-// The timeline has what the supervisor told: faults once each, with their own
-// times and components, and what became of processes.
+// The timeline has the events of the supervisor: each fault once, with its own
+// times and components, and the exits and starts of processes.
 func TestSupervisorEventsReachTimeline(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1s}]"))
 	s := newStage()
@@ -326,7 +326,7 @@ func TestSupervisorEventsReachTimeline(t *testing.T) {
 	}
 }
 
-// Nodes that are not Ready are marked out of service, and are in service again as they come back.
+// Nodes that are not Ready are marked out of service, and return to service when they come back.
 func TestFailedNodesAreMarkedOutOfService(t *testing.T) {
 	r := underway(t, parse(t, `nodes: {count: 4}
 phases:

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// newFollower makes the watches of a scenario's conditions and transitions over objects; nil if it has none.
+// newFollower makes the watches for a scenario's conditions and transitions over objects; nil if it has none of them.
 func newFollower(t *cluster.Target, s *scenario.Scenario, stalls *stall.Meter) (*follow.Follower, error) {
 	if len(s.Followed()) == 0 {
 		return nil, nil

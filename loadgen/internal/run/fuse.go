@@ -17,24 +17,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// AbortFlag is the flag whose conditions Options.AbortOn has, NoFuse its value that leaves the usual ones out.
+// AbortFlag is the flag for Options.AbortOn. NoFuse is its value that leaves out the usual conditions.
 const (
 	AbortFlag = "--abort-on"
 	NoFuse    = "none"
 )
 
-// Fuse is how a run ends early and how much it may send, beside what the scenario says.
+// Fuse says when a run ends early and how much it may send, in addition to the scenario.
 type Fuse struct {
-	// AbortOn are conditions as scenario.ParseAbort reads them; NoFuse among them leaves out the usual ones of a user's cluster.
+	// AbortOn has conditions that scenario.ParseAbort reads. NoFuse among them leaves out the usual ones of a user's cluster.
 	AbortOn []string
-	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty: the shipped ones only.
+	// Rules is a file of Prometheus rules whose alerts AbortOn may name. Empty means the shipped rules.
 	Rules string
-	// MaxRate is the most that all loads may send in a second; 0 means any.
+	// MaxRate is the highest rate of all loads together; 0 means unlimited.
 	MaxRate scenario.Rate
-	// NoLock runs on a user's cluster without its lock; TakeLock names a run whose lock is taken over though it holds it.
+	// NoLock runs on a user's cluster without its lock. TakeLock names a run whose lock is taken over even though that run holds it.
 	NoLock   bool
 	TakeLock string
-	// CleanupImage is the image of a Job that cleans up in the cluster; empty: there is none.
+	// CleanupImage is the image of a Job that cleans up in the cluster; empty means no Job.
 	CleanupImage string
 }
 
@@ -47,7 +47,7 @@ func (f Fuse) rules() ([]byte, error) {
 	return text, nil
 }
 
-// Conditions are AbortOn and, where there are Rules, a digest of their content.
+// Conditions returns AbortOn and, if Rules is set, a digest of the file.
 func (f Fuse) Conditions() ([]string, error) {
 	if f.Rules == "" {
 		return f.AbortOn, nil
@@ -62,7 +62,7 @@ func (f Fuse) Conditions() ([]string, error) {
 // usualFuse are the conditions of a run on a user's cluster.
 func usualFuse() []string { return []string{"errors=50%,for=10s", "etcd-quota=90%"} }
 
-// aborts compiles the conditions that end a run early: the scenario's, those of flags and, on a user's cluster, the usual ones.
+// aborts compiles the conditions that end a run early: from the scenario, from flags and, on a user's cluster, the usual ones.
 func (o Options) aborts() (*aborts, error) {
 	own, err := gate.Stops(o.Scenario)
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *aborts) texts() (all []string) {
 	return all
 }
 
-// check refuses conditions on alerts that a Prometheus has no rules for. One that does not list its rules is not doubted.
+// check refuses conditions on alerts for which a Prometheus has no rules. It accepts a Prometheus that does not list its rules.
 func (a *aborts) check(ctx context.Context, source *promimport.Source, note func(string)) error {
 	var named []string
 	for _, s := range a.stops {
@@ -138,7 +138,7 @@ func (o Options) checkRate() error {
 	return exitcode.UsageError(o.Scenario.CheckRate(o.Fuse.MaxRate))
 }
 
-// checkFuse refuses what only a user's cluster has.
+// checkFuse refuses options that need a user's cluster.
 func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {

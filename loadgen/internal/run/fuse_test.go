@@ -70,7 +70,7 @@ func TestFuseOfOwnRequestsStopsLoad(t *testing.T) {
 	}
 }
 
-// On a user's cluster a run has conditions of its own, unless they are left out; elsewhere it has those of flags alone.
+// On a user's cluster a run has the usual conditions, unless a flag leaves them out. Elsewhere it has only the conditions of flags.
 func TestUsualConditions(t *testing.T) {
 	theirs := cluster.Kubeconfig{Files: "theirs"}
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// Their Prometheus is asked which alerts it has.
+	// The test's Prometheus is asked which alerts it has.
 	var status int
 	theirs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if status != 0 {
@@ -147,7 +147,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 	if err := check("TheirPagr"); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), `did you mean "TheirPager"?`) {
 		t.Errorf("%v", err)
 	}
-	status = http.StatusNotFound // as of one that answers queries only
+	status = http.StatusNotFound // like a server that only answers queries
 	if err := check("TheirPagr"); err != nil || len(notes) != 1 {
 		t.Errorf("%v, %v", err, notes)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// checkHooks looks for the program of each hook that must pass before anything is made.
+// checkHooks finds the program of each hook that must pass, before anything is made.
 func (o Options) checkHooks() error {
 	var errs []error
 	for _, h := range o.Scenario.Hooks() {
@@ -38,12 +38,12 @@ type hooks struct {
 	journal
 	dir       string // of the run
 	namespace string
-	// kubeconfig writes one for the commands.
+	// kubeconfig writes a kubeconfig for the commands.
 	kubeconfig func() (file string, remove func() error, err error)
 	ran        []result.Hook
 }
 
-// run runs the hooks of a phase, before or after it, one after another. The first that fails and must not is the error.
+// run runs the hooks of a phase that are due when, one after another. It fails at the first hook that fails and must pass.
 func (hs *hooks) run(ctx context.Context, s *scenario.Scenario, phase, when string) error {
 	n := 0
 	for _, h := range s.Hooks() {
@@ -119,10 +119,10 @@ func (hs *hooks) execute(ctx context.Context, h scenario.PlacedHook, output stri
 	return failed
 }
 
-// hookGrace is how long a command may take to end when it is told to.
+// hookGrace is how long a command may take to end after SIGTERM.
 const hookGrace = 5 * time.Second
 
-// command runs a program in a process group of its own, which is ended with it: a hook leaves no process behind.
+// command runs a program in its own process group and ends the group with the program: a hook leaves no process behind.
 func command(ctx context.Context, argv, env []string, within time.Duration, out *os.File) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it did not end within %s", scenario.Duration(within)))
 	defer cancel()
@@ -134,7 +134,7 @@ func command(ctx context.Context, argv, env []string, within time.Duration, out 
 	err := cmd.Start()
 	if err == nil {
 		err = cmd.Wait()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left; mostly nothing
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // any children that are left; usually none
 	}
 	var exit *exec.ExitError
 	switch {
@@ -152,7 +152,7 @@ const (
 	lineLength = 200
 )
 
-// lastLine is the last line of a file with something in it, without control characters.
+// lastLine returns the last non-empty line of a file, without control characters.
 func lastLine(file string) string {
 	f, err := os.Open(file)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// hooked is a run of a scenario whose phase has hooks, and what is told of it.
+// hooked returns a run of a scenario whose phase has hooks, and the steps that it shows.
 func hooked(t *testing.T, hooks string) (*run, *lines) {
 	t.Helper()
 	said := &lines{}
 	s := parse(t, "phases: [{name: storm, for: 1s, "+hooks+"}]")
-	s.Phases[0].For = scenario.Duration(time.Millisecond) // less than is of use, and enough here
+	s.Phases[0].For = scenario.Duration(time.Millisecond) // too short to be useful, but long enough here
 	return underwayOf(t, s, console{Progress: said}), said
 }
 
@@ -141,7 +141,7 @@ func TestHookLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// A condition that was not met is no failure, and a hook after it is.
+// A condition that was not met is not a failure, but a failed hook after it is.
 func TestHookAfterAConditionThatWasNotMet(t *testing.T) {
 	r, _ := hooked(t, "after: [{run: [sh, -c, exit 1]}]")
 	p := &r.o.Scenario.Phases[0]

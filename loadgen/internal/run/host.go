@@ -23,8 +23,8 @@ import (
 // Version is the program's own version, from the build.
 func Version() string { return version.Program() }
 
-// OtherGenerator describes the machine or version of loadgen of earlier measurements where it is not the present one; "" if it
-// is, as far as both are known.
+// OtherGenerator describes the machine or loadgen version of earlier measurements if they differ from the present ones. It
+// returns "" if they do not, as far as both are known.
 func OtherGenerator(host result.Host, version string) string {
 	differs := func(was, is string) bool { return was != "" && was != is }
 	here := hostFacts()
@@ -53,8 +53,8 @@ func hostFacts() result.Host {
 	return h
 }
 
-// procField is the value of the first "name : value" line of a proc file, or
-// empty where there is none, as on systems without /proc.
+// procField returns the value of the first "name : value" line of a proc file, or
+// "" if the file or the line is missing, as on systems without /proc.
 func procField(file, name string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -94,7 +94,7 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 		if l.Connect == "each" {
 			perConn = 1
 		}
-		need += l.Clients + l.Watchers // a history's have a connection each
+		need += l.Clients + l.Watchers // each client of a history has a connection
 		need += (l.Count+perConn-1)/perConn + max(l.Connections, (l.MaxInFlight+watchesPerConn-1)/watchesPerConn)
 	}
 	return uint64(need)
@@ -102,8 +102,8 @@ func descriptorsNeeded(s *scenario.Scenario, divided bool) uint64 {
 
 // CheckDescriptors raises the soft limit to the hard one and refuses a
 // scenario that needs more. The Go runtime already raises it at start; a
-// process started by another may have a lower one. divided: workers have the
-// connections of the loads and nodes that they divide.
+// process started by another may have a lower one. If divided is true, workers
+// have the connections of the loads and nodes that they divide.
 func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
@@ -111,8 +111,8 @@ func CheckDescriptors(s *scenario.Scenario, divided bool) error {
 	}
 	if lim.Cur < lim.Max {
 		lim.Cur = lim.Max
-		// Refused on systems whose hard limit is above what they allow: the
-		// check below then says so.
+		// Systems whose hard limit is above their maximum refuse this: the check
+		// below then reports it.
 		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &lim)
 		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {
 			return exitcode.Environmentf("read the descriptor limit: %w", err)

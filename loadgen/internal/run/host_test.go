@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What was measured on another machine or by another loadgen does not go on here.
+// Measurements of another machine or of another loadgen cannot be continued here.
 func TestOtherGenerator(t *testing.T) {
 	more := hostFacts()
 	more.CPUs++

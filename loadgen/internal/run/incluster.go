@@ -13,11 +13,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// apiServer is the one component whose metrics are on offer in any cluster.
+// apiServer is the only component whose metrics are available in any cluster.
 const apiServer = "kube-apiserver"
 
-// InCluster makes the checks of Run that do not depend on this machine, for a run from inside the cluster that it loads. It returns
-// the rules that the run needs there, and notes on what it will lack. A cluster that Options names is asked for its resources.
+// InCluster makes the checks of Run that do not depend on this machine, for a run inside the cluster that it loads. It returns the
+// rules that the run needs there, and notes on what it will lack. If Options names a cluster, InCluster reads its resources.
 func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []string, err error) {
 	s, asked := o.Scenario, o.Kubeconfig
 	o.Kubeconfig = cluster.Kubeconfig{Files: cluster.InCluster}
@@ -53,7 +53,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	return rules, notes, nil
 }
 
-// checkPod refuses what a pod of an image with loadgen alone cannot do.
+// checkPod refuses what a pod whose image has only loadgen cannot do.
 func checkPod(s *scenario.Scenario) error {
 	var errs []error
 	for _, h := range s.Hooks() {

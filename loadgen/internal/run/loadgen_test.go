@@ -116,7 +116,7 @@ func addNodes(t *testing.T, r *run) {
 	*r.nodes = *n
 }
 
-// impatient is a user who will not wait once a step is told that has some words.
+// impatient is a user who stops waiting when a step contains words.
 type impatient struct {
 	words string
 	hurry chan struct{}
@@ -130,7 +130,7 @@ func (i impatient) Step(line string) {
 	}
 }
 
-// Objects left in a user's cluster are reported, whatever failed before.
+// Objects left in a user's cluster are reported, also after another failure.
 func TestWindUpReportsLeftObjects(t *testing.T) {
 	for name, want := range map[string]string{
 		"not all is removed yet":     "the cluster cannot be reached: connection refused",
@@ -155,7 +155,7 @@ func TestWindUpReportsLeftObjects(t *testing.T) {
 	}
 }
 
-// A phase that an error cut short is no whole phase for the gates.
+// A phase that an error cut short is not a whole phase for the gates.
 func TestFailedPhaseIsCutShort(t *testing.T) {
 	r := underway(t, parse(t, "phases: [{name: p, for: 1h, actions: [{kind: deploy, name: web, replicas: 1}]}]"))
 	err := r.phases.run(t.Context())
@@ -170,7 +170,7 @@ func TestFailedPhaseIsCutShort(t *testing.T) {
 	}
 }
 
-// What finished phases and nodes have measured is on disk when a run is killed.
+// The measurements of finished phases and nodes are on disk when a run is killed.
 func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	addNodes(t, r)
@@ -195,8 +195,8 @@ func TestMeasurementsAreWrittenAsPhasesEnd(t *testing.T) {
 	}
 }
 
-// The keys of a plane whose run was killed go with the next run beside it; those of
-// one that lives stay.
+// The next run removes the keys of a killed run's plane in a directory next to its
+// own; it keeps the keys of a live run.
 func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 	for name, lives := range map[string]bool{"killed": false, "alive": true} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestKeysOfKilledRunsAreSwept(t *testing.T) {
 	}
 }
 
-// Nodes that never come do not make a run that never ends.
+// A run ends even if its nodes never become Ready.
 func TestUnreadyNodesEndRun(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	addNodes(t, r)

@@ -45,18 +45,18 @@ type loads struct {
 type placed struct {
 	at   scenario.PlacedLoad
 	load load.Load
-	// late is the error of a load whose resource was not served before the first phase, and that the scenario may define
-	// in a phase; nil: it was prepared. ready is closed when it is.
+	// late is the error of a load whose resource was not served before the first phase but may be defined by the scenario in a
+	// phase; nil: the load was prepared. ready is closed when it is prepared.
 	late  error
 	ready chan struct{}
 	stop  context.CancelFunc // while it runs
 	done  chan struct{}      // closed when it has ended
 }
 
-// newLoads makes the loads and the objects they work on, so that no phase begins with
-// preparations. dir takes the evidence of histories in which something is wrong. hurry
-// is closed when requests in flight are no longer waited for. fleet has the loads that
-// workers divide; nil: there are no workers.
+// newLoads makes the loads and their objects, so that no phase begins with
+// preparations. dir takes the evidence of faulty histories. hurry is closed when requests
+// in flight are no longer waited for. fleet has the loads that workers divide; nil means no
+// workers.
 func newLoads(ctx context.Context, s *scenario.Scenario, target load.Target, dir string, hurry <-chan struct{}, fleet *workers.Fleet) (*loads, error) {
 	whole := func(name string) bool { return fleet == nil || !kind.Divides(name) }
 	made, err := kind.MakeSome(s, target, dir, whole)
@@ -95,13 +95,13 @@ func (ls *loads) prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// of lists the loads that a phase starts; "" the background's.
+// of returns the loads that a phase starts, or the background loads for "".
 func (ls *loads) of(phase string) []*placed {
 	return slices.DeleteFunc(slices.Clone(ls.all), func(p *placed) bool { return p.at.Phase != phase })
 }
 
-// start starts some loads and returns what stops those that do not outlive
-// their phase. Watches outlive their writers: changes are stopped first.
+// start starts some loads and returns a function that stops those that end with their
+// phase. Watches outlive their writers: changes are stopped first.
 func (ls *loads) start(some []*placed) (stop func() error) {
 	for _, p := range some {
 		ctx := ls.begin(p)
@@ -126,7 +126,7 @@ func (ls *loads) start(some []*placed) (stop func() error) {
 	}
 }
 
-// begin gives a load the context that it runs in; nil once all loads are halted.
+// begin returns the context in which a load runs, or nil once all loads are halted.
 func (ls *loads) begin(p *placed) context.Context {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -138,7 +138,7 @@ func (ls *loads) begin(p *placed) context.Context {
 	return ctx
 }
 
-// halt lets no load send anything more, and returns at once: what is in flight is waited for when the loads are stopped.
+// halt stops all loads from sending and returns immediately. Requests in flight are awaited when the loads are stopped.
 func (ls *loads) halt() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -150,7 +150,7 @@ func (ls *loads) halt() {
 	}
 }
 
-// overdue counts the requests of all loads that are open and were intended at least so long ago.
+// overdue counts the open requests of all loads that were intended at least d ago.
 func (ls *loads) overdue(d time.Duration) (n int64) {
 	for _, p := range ls.all {
 		if l, ok := p.load.(interface{ Overdue(time.Duration) int64 }); ok {
@@ -175,8 +175,8 @@ func (ls *loads) drain(ctx context.Context, some []*placed) {
 	ls.end(some, func(p *placed) bool { return p.at.OpensWatches() && !p.at.Hold })
 }
 
-// end stops some loads that run and waits for their ends, or until the user no longer
-// waits.
+// end stops the selected running loads and waits until they have ended, or until the user
+// no longer waits.
 func (ls *loads) end(all []*placed, which func(*placed) bool) {
 	some := slices.DeleteFunc(slices.Clone(all), func(p *placed) bool { return p.stop == nil || !which(p) })
 	for _, p := range some {
@@ -199,8 +199,8 @@ func (ls *loads) beginPhase(name string, at time.Time) {
 	}
 }
 
-// awaitOpen waits until all watches that run are established. Those of a phase
-// that is over do not run; one that failed is told when the phase ends.
+// awaitOpen waits until all running watches are established. The watches of a phase
+// that has ended do not run. A failed watch is reported when its phase ends.
 func (ls *loads) awaitOpen(ctx context.Context) error {
 	for _, p := range ls.all {
 		open := p.load.AllOpen()
@@ -217,7 +217,7 @@ func (ls *loads) awaitOpen(ctx context.Context) error {
 	return nil
 }
 
-// awaitMade waits until the loads of objects that run have created all, or failed.
+// awaitMade waits until the running loads of objects have created all of them, or failed.
 func (ls *loads) awaitMade(ctx context.Context) error {
 	for _, p := range ls.all {
 		made, ok := p.load.(interface{ Over() <-chan struct{} })
@@ -234,9 +234,8 @@ func (ls *loads) awaitMade(ctx context.Context) error {
 	return nil
 }
 
-// finish ends the loads that ran. When the run was interrupted, or its plane has
-// ended, ctx has too: a history is judged then as far as it goes, and says what it
-// lacks.
+// finish ends the loads that ran. If the run was interrupted or its plane has ended,
+// ctx has ended too: a history is then judged as far as it goes, and says what it lacks.
 func (ls *loads) finish(ctx context.Context, step func(format string, args ...any)) {
 	ctx, cancel := context.WithTimeout(ctx, finishWithin)
 	defer cancel()
@@ -250,8 +249,8 @@ func (ls *loads) finish(ctx context.Context, step func(format string, args ...an
 	}
 }
 
-// addTo adds the results of the loads to the measurements and their phases. An error:
-// those of the workers do not add up.
+// addTo adds the results of the loads to the measurements and their phases. It fails if
+// the results of the workers do not add up.
 func (ls *loads) addTo(m *result.Measurements) error {
 	for _, p := range ls.all {
 		p.load.AddTo(m)
@@ -259,7 +258,7 @@ func (ls *loads) addTo(m *result.Measurements) error {
 	return ls.fleet.AddTo(m)
 }
 
-// snapshot adds up what happened since the last one.
+// snapshot adds what happened since the previous snapshot.
 func (ls *loads) snapshot(s *Snapshot) {
 	for _, p := range ls.all {
 		l := p.load.Live()

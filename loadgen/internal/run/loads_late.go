@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A load of a phase waits servedWithin for its resource, and asks again each servedPoll. One of the background waits until the
-// run ends: a later phase may define the resource.
+// A load of a phase waits servedWithin for its resource, and checks every servedPoll. A background load waits until the run ends: a
+// later phase may define the resource.
 const (
 	servedWithin = 2 * time.Minute
 	servedPoll   = 250 * time.Millisecond
 )
 
-// definedLater reports whether a load was not prepared because the API server lacks a resource that the scenario may define in
-// a phase.
+// definedLater reports whether a load was not prepared because the API server does not yet serve a resource that the scenario may
+// define in a phase.
 func (ls *loads) definedLater(err error) bool {
 	if lacks, ok := errors.AsType[*object.UnknownError](err); ok {
 		return ls.definesLater(lacks.Resource)
@@ -32,8 +32,8 @@ func (ls *loads) definedLater(err error) bool {
 	return false
 }
 
-// awaitReady waits until a load is prepared: one that is late is prepared when its resource is served, and measured changes
-// wait for the watches that make their objects. False: it is not to be run.
+// awaitReady waits until a load is prepared: a late load is prepared when its resource is served, and measured changes wait for the
+// watches that make their objects. It returns false if the load must not run.
 func (ls *loads) awaitReady(ctx context.Context, p *placed) bool {
 	of := p
 	if i := slices.IndexFunc(ls.all, func(o *placed) bool { return o.at.Name == p.at.Watches }); p.at.Watches != "" && i >= 0 {
@@ -70,7 +70,7 @@ func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
 			return true
 		}
 		if within.Err() == nil {
-			p.late = err // a request that was cut off says less
+			p.late = err // an error of a cut-off request says less
 		}
 		if !apiclient.Pause(within, servedPoll) {
 			ls.mu.Lock()
@@ -82,7 +82,7 @@ func (ls *loads) prepareLate(ctx context.Context, p *placed) bool {
 	}
 }
 
-// unserved are the loads that sent nothing because their resource was never served, a line each.
+// unserved returns a line for each load that sent nothing because its resource was never served.
 func (ls *loads) unserved() []string {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ofThings is a load whose resource is served from a time on.
+// ofThings is a load whose resource is served from some time on.
 type ofThings struct {
 	load.Plain
 	from time.Time
@@ -76,7 +76,7 @@ func TestLoadWaitsForItsResource(t *testing.T) {
 	})
 }
 
-// A resource that is never served is the failure of its load, and not of the run.
+// A resource that is never served is a failure of its load, not of the run.
 func TestResourceThatIsNeverServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ls := lateLoads(&ofThings{from: time.Now().Add(time.Hour)}, true)
@@ -95,7 +95,7 @@ func TestResourceThatIsNeverServed(t *testing.T) {
 	})
 }
 
-// What nothing in the scenario defines is known before the first phase.
+// A resource that nothing in the scenario defines is reported before the first phase.
 func TestUnknownResourceEndsTheRunAtOnce(t *testing.T) {
 	err := lateLoads(&ofThings{from: time.Now().Add(time.Hour)}, false).prepare(t.Context())
 	if exitcode.Of(err) != exitcode.Environment || !errors.Is(err, ErrPrepare) {

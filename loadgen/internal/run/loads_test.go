@@ -38,8 +38,8 @@ func TestWatchesOfEndedPhaseAreNotAwaited(t *testing.T) {
 	}
 }
 
-// Loads of every kind go through two phases; the second has watches that
-// the first holds open and changes that stand before them in the file.
+// Loads of every kind run in two phases. The second has watches that the first
+// holds open, and changes that come before them in the file.
 func TestLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
 background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]
@@ -61,7 +61,7 @@ phases:
     templates: [{replicas: 20, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "c-{{.Replica}}"}}}]
 `)
 	for _, name := range scenario.LoadKinds() {
-		if name == "replay" { // of a trace in a file; package accuracy has its test
+		if name == "replay" { // it replays a trace from a file; package accuracy tests it
 			continue
 		}
 		if !slices.ContainsFunc(s.Loads(), func(l scenario.PlacedLoad) bool { return l.Kind == name }) {
@@ -101,7 +101,7 @@ phases:
 	})
 }
 
-// logins gets a ConfigMap in every second call; the others are refused.
+// logins reads a ConfigMap in every odd call and refuses every even call.
 type logins struct {
 	client kubernetes.Interface
 	done   atomic.Int64
@@ -120,7 +120,7 @@ func (l *logins) Do(ctx context.Context) error {
 	return err
 }
 
-// through runs the loads of all phases against a stub, and gives what they saw.
+// through runs the loads of all phases against a stub and returns their measurements.
 func through(t *testing.T, s *scenario.Scenario) result.Measurements {
 	t.Helper()
 	server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes(), NoRecord: true})
@@ -188,7 +188,7 @@ gates:
 	res := judged(t, r)
 	for i, want := range []result.Verdict{result.Pass, result.Fail, result.Pass} {
 		g := res.Gates[i]
-		// A generator that was kept from running withholds the value; the value itself still has to be in bounds.
+		// A stalled generator withholds the value; the value itself must still be in bounds.
 		if g.Withheld != nil && *g.Withheld <= g.Bound {
 			g.Verdict = result.Pass
 		}

@@ -17,7 +17,7 @@ type moves struct {
 // followMoves follows from the versions of components at the start, by name.
 func followMoves(versions map[string]string) moves { return moves{now: maps.Clone(versions)} }
 
-// started notes that a component was started with a version. One of no known version was never moved.
+// started notes that a component was started with a version. A component of unknown version has never moved.
 func (m *moves) started(component, version string) {
 	was, known := m.now[component]
 	if !known || version == "" || was == version {
@@ -38,7 +38,7 @@ func (m *moves) started(component, version string) {
 	m.all = append(m.all, result.VersionMove{Of: of, Version: version, On: []string{component}})
 }
 
-// partOf is what a component has the version of.
+// partOf returns the product whose version a component has: etcd or kubernetes.
 func partOf(component string) string {
 	if control.ComponentKind(component) == control.KindEtcd {
 		return control.KindEtcd

@@ -15,29 +15,29 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodes are the simulated nodes of a run. Without any their methods do nothing.
+// nodes are the simulated nodes of a run. Without nodes its methods do nothing.
 type nodes struct {
 	spec  scenario.Nodes
 	fleet nodeFleet // nil: the scenario has no nodes
-	// stalled is for how long the generator was stalled while they registered.
+	// stalled is how long the generator was stalled while the nodes registered.
 	stalled time.Duration
 }
 
 // nodeFleet is the nodes, in this process or divided among workers.
 type nodeFleet interface {
-	// Start returns when all are acknowledged as Ready.
+	// Start returns when all nodes are acknowledged as Ready.
 	Start(ctx context.Context) error
 	// Begin begins a fault and returns the names of the nodes that it hits.
 	Begin(f node.Fault) ([]string, error)
-	// Names of all nodes that are there.
+	// Names returns the names of all present nodes.
 	Names() []string
 	Live() node.Live
 	Results() result.Nodes
-	// Stop returns when the nodes have ended, or ctx has.
+	// Stop returns when the nodes or ctx have ended.
 	Stop(ctx context.Context)
 }
 
-// newNodes makes the nodes, divided among the workers where divided has some.
+// newNodes makes the nodes, divided among the workers if divided has any.
 func newNodes(c node.Config, divided *workers.Fleet) (n *nodes, err error) {
 	n = &nodes{spec: c.Spec}
 	switch {
@@ -83,9 +83,9 @@ func nodeConfig(ctx context.Context, t *target, s *scenario.Scenario, c console,
 	return config
 }
 
-// registerMargin bounds the time until the nodes are Ready, beyond the time that
-// their registration is spread over. It is far more than a cluster that works needs:
-// a run that waits for ever leaves no report.
+// registerMargin bounds the time until the nodes are Ready, in addition to the time
+// over which their registration is spread. A working cluster needs far less: a run that
+// waits for ever leaves no report.
 const registerMargin = 10 * time.Minute
 
 func registerWithin(n scenario.Nodes) time.Duration {
@@ -137,7 +137,7 @@ func (n *nodes) addTo(m *result.Measurements) {
 	}
 }
 
-// beginFault begins a fault and returns the names of the nodes that are hit.
+// beginFault begins a fault and returns the names of the nodes that it hits.
 func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) ([]string, error) {
 	at := time.Now()
 	names, err := n.fleet.Begin(node.Fault{Kind: f.Kind, Fraction: f.Fraction, Delay: f.Delay.D()})
@@ -159,7 +159,7 @@ func (n *nodes) beginFault(f *scenario.Fault, j journal, w *workload.Workload) (
 	return names, nil
 }
 
-// faultText says what the nodes do that a fault hits.
+// faultText describes the effect of a fault on its nodes.
 func faultText(f *scenario.Fault) string {
 	switch f.Kind {
 	case control.InstancesVanish:

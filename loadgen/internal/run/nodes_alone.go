@@ -94,7 +94,7 @@ func runNodes(ctx context.Context, t *target, s *scenario.Scenario, c console, s
 	return n.fleet.Results(), err
 }
 
-// show starts the nodes and shows them until ctx ends, whose cause it returns.
+// show starts the nodes and shows them until ctx ends. It returns the cause.
 func (n *nodes) show(ctx context.Context, t *target, c console) error {
 	began := time.Now()
 	done := c.waiting(fmt.Sprintf("%d nodes to be Ready", n.spec.Count))

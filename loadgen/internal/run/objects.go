@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// actOnObjects does an action on objects of any resource, and records how many they were. in is its phase or
-// scenario.Teardown, path where it stands in the file.
+// actOnObjects does an action on objects of any resource, and records their number. in is its phase or scenario.Teardown, path its
+// place in the file.
 func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario.Action) error {
 	name := nameOfAction(a)
 	began := time.Now()
@@ -46,19 +46,19 @@ func (ps *phases) actOnObjects(ctx context.Context, in, path string, a *scenario
 	return err
 }
 
-// nameOfAction says what an action on objects does, in two words.
+// nameOfAction describes an action on objects in two words.
 func nameOfAction(a *scenario.Action) string {
 	return strings.TrimSpace(a.Kind + " " + a.Target.Resource)
 }
 
-// asked measures an action of a phase that is asked to do so much in a time.
+// asked measures an action of a phase that must do a certain amount in a certain time.
 type asked struct {
 	result.Action
 	*objects.Meter
 }
 
-// ask begins to measure action i of a phase, if it has a rate, is repeated, or begins later and may be cut off by the end
-// of the phase. It returns the context to do the action in.
+// ask begins to measure action i of a phase if the action has a rate, is repeated, or begins later and may be cut off by the end
+// of the phase. It returns the context of the action.
 func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Context, *asked) {
 	a := &p.Actions[i]
 	work := &asked{Action: result.Action{Index: i, Name: nameOfAction(a), Rate: float64(a.Rate), AtOnce: load.AtOnce}, Meter: objects.NewMeter()}
@@ -71,7 +71,7 @@ func (ps *phases) ask(ctx context.Context, p *scenario.Phase, i int) (context.Co
 	return objects.WithMeter(ctx, work.Meter), work
 }
 
-// worked returns what the actions of the phase that has ended did, in the order of the file.
+// worked returns what the actions of the last phase did, in the order of the file.
 func (ps *phases) worked() (all []result.Action) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -84,7 +84,7 @@ func (ps *phases) worked() (all []result.Action) {
 	return all
 }
 
-// idle counts an action that had nothing to do; the first time it says so.
+// idle counts an action that had nothing to do. It reports the first one.
 func (ps *phases) idle(what string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -96,7 +96,7 @@ func (ps *phases) idle(what string) {
 	}
 }
 
-// idles are the actions that had nothing to do, a line each.
+// idles returns a line for each action that had nothing to do.
 func (ps *phases) idles() []string {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -110,8 +110,8 @@ func (ps *phases) idles() []string {
 	return lines
 }
 
-// startLater does the actions that have times of their own, each beside the others. end waits for those under way; an
-// action that fails ends the phase by fail.
+// startLater starts the actions that have their own times, in parallel. end waits for the actions in progress. An action that
+// fails ends the phase through fail.
 func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.Time, fail context.CancelCauseFunc) (end func()) {
 	later, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -134,7 +134,7 @@ func (ps *phases) startLater(ctx context.Context, p *scenario.Phase, start time.
 	}
 }
 
-// repeat does an action at its times until ctx ends, and counts them. A time that passes while it is at work is left out.
+// repeat does an action at its times until ctx ends, and counts them. It skips a time that passes during the previous round.
 func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked, do func(context.Context) error) error {
 	for due := start.Add(a.After.D()); apiclient.Pause(ctx, time.Until(due)); {
 		work.Rounds++
@@ -158,10 +158,10 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 	return nil
 }
 
-// lastRound is the time before the end of a phase in which no round of an action is due: it would have no time.
+// lastRound is the time before the end of a phase in which no round of an action begins: the round would have no time.
 const lastRound = 100 * time.Millisecond
 
-// actionPath is where action i of a phase stands, in words of the file.
+// actionPath returns the place of action i of a phase in the file.
 func actionPath(p *scenario.Phase, i int) string {
 	return fmt.Sprintf("phases.%s.actions[%d]", p.Name, i)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The rounds of a repeated action are those that were begun, of all that were due before the phase ended: also those that passed while the
-// last one was at work.
+// The rounds of a repeated action are those that were begun, out of all that were due before the phase ended, including those that
+// passed during the last one.
 func TestRoundsOfAnActionAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		every, after, takes, phase time.Duration
@@ -49,7 +49,7 @@ func TestRoundsOfAnActionAreCounted(t *testing.T) {
 	}
 }
 
-// Watches whose first list is never answered were due: they never opened, in the phase of the load alone.
+// Watches whose first list was never answered count as due but never opened, only in the phase of the load.
 func TestWatchesThatNeverOpenedWereDue(t *testing.T) {
 	s := parse(t, `
 phases:

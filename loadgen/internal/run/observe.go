@@ -33,27 +33,27 @@ const planeGone = time.Second
 
 // ObserveOptions says which plane to observe, and where.
 type ObserveOptions struct {
-	// Dir is the directory of a plane that runs.
+	// Dir is the directory of a running plane.
 	Dir string
-	// Addr to serve at, HOST:PORT; Public allows one that others reach.
+	// Addr is the address to serve at, HOST:PORT. Public allows an address that other machines reach.
 	Addr   string
 	Public bool
 	// Interval between scrapes; zero means 5 s.
 	Interval time.Duration
-	// Retention is how long samples are kept at the least. They are gone when
+	// Retention is the minimum time for which samples are kept. They are removed when
 	// the observation ends.
 	Retention time.Duration
-	// RemoteWrite names a receiver that samples are sent to. The zero value: none.
+	// RemoteWrite names a receiver for the samples. The zero value means no receiver.
 	RemoteWrite remotewrite.Config
-	// Log takes a line now and then.
+	// Log is called with occasional lines.
 	Log func(format string, args ...any)
 	// Ready is called with the API's address, and the folder with the configuration for
 	// another Prometheus.
 	Ready func(url, config string)
 }
 
-// Observe scrapes a plane and serves what it says, with the rules of package
-// alerts over it, until ctx ends or the plane does. Neither is an error.
+// Observe scrapes a plane and serves its metrics, with the rules of package alerts
+// over them, until ctx or the plane ends. Neither end is an error.
 func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	if err := loopback.Check(o.Addr, o.Public); err != nil {
 		return exitcode.Usagef("--listen: %w", err)
@@ -111,7 +111,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 		defer close(diagnosed)
 		diagnose(ctx, recorder, o.Log)
 	}()
-	defer func() { stop(); <-diagnosed }() // it reads what is closed next
+	defer func() { stop(); <-diagnosed }() // diagnose reads the archive, which is closed next
 	recorded := make(chan error, 1)
 	var sender *remotewrite.Sender
 	if client != nil {
@@ -120,7 +120,7 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	go func() { recorded <- runSending(ctx, recorder.Run, sender, nil) }()
 	gone := awaitGone(ctx, o.Dir)
 	select {
-	case err = <-recorded: // it ends by itself only when it cannot store
+	case err = <-recorded: // it ends by itself only if it cannot store
 	case <-gone:
 		if ctx.Err() == nil {
 			o.Log("the control plane has stopped")
@@ -135,10 +135,10 @@ func Observe(ctx context.Context, o ObserveOptions) (err error) {
 	return exitcode.EnvironmentError(err)
 }
 
-// observeURLFile is in the directory of a plane that is observed: where its observer serves.
+// observeURLFile is a file in the directory of an observed plane with its observer's URL.
 const observeURLFile = "observe.url"
 
-// ObserverURL is where the plane in dir is observed.
+// ObserverURL returns the URL of the observer of the plane in dir.
 func ObserverURL(dir string) (string, error) {
 	if _, err := running(dir); err != nil {
 		return "", err
@@ -150,7 +150,7 @@ func ObserverURL(dir string) (string, error) {
 	return strings.TrimSpace(string(text)), exitcode.EnvironmentError(err)
 }
 
-// diagnoseEvery is how many scrapes pass between two diagnoses of the present.
+// diagnoseEvery is the number of scrapes between two diagnoses of the present.
 const diagnoseEvery = 3
 
 // diagnose logs diagnoses of the present until ctx ends.
@@ -167,14 +167,14 @@ func diagnose(ctx context.Context, recorder *record.Recorder, log func(format st
 	})
 }
 
-// presentLog logs each diagnosis of the present, and each error, that differs from the one before.
+// presentLog logs each diagnosis of the present, and each error, that differs from the previous one.
 type presentLog struct {
 	live diagnosis.Live
 	told string // the last one logged
 	log  func(format string, args ...any)
 }
 
-// take takes in a diagnosis, or why none could be made: then the calm time that was kept may have no data, and is forgotten.
+// take takes a diagnosis, or the reason why it is missing: then the kept calm time may have no data, and take forgets it.
 func (p *presentLog) take(o diagnosis.Options, d result.Diagnosis, err error) {
 	noData := exitcode.Of(err) == exitcode.NoData
 	if err == nil || noData {
@@ -222,8 +222,8 @@ func running(dir string) (control.Cluster, error) {
 	return cluster, exitcode.EnvironmentError(err)
 }
 
-// awaitGone is closed when no process of the plane in dir lives any more, or
-// ctx has ended.
+// awaitGone returns a channel that is closed when the plane in dir has no live process,
+// or ctx has ended.
 func awaitGone(ctx context.Context, dir string) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {

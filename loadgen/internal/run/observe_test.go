@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// etcdOnly is the directory of a plane of one component, which lives until stop
+// etcdOnly returns the directory of a plane with one component, which lives until stop
 // is called.
 func etcdOnly(t *testing.T) (dir string, stop func()) {
 	t.Helper()
@@ -54,7 +54,7 @@ func etcdOnly(t *testing.T) (dir string, stop func()) {
 	return dir, func() { lock.Close() }
 }
 
-// value asks a Prometheus until an expression has a value.
+// value queries a Prometheus until an expression has a value.
 func value(t *testing.T, url, expr string) model.SampleValue {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: url})
@@ -81,8 +81,8 @@ func value(t *testing.T, url, expr string) model.SampleValue {
 	}
 }
 
-// TestObserve: a plane that runs can be queried, another Prometheus is told how
-// to scrape it, and with the plane the observation ends and leaves nothing.
+// TestObserve: a running plane can be queried, another Prometheus gets a
+// configuration to scrape it, and the observation ends with the plane and leaves nothing.
 func TestObserve(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -124,8 +124,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserveRefused: what cannot be observed is said in one line, with the
-// exit code that it deserves.
+// TestObserveRefused: a plane that cannot be observed is reported in one line, with the
+// right exit code.
 func TestObserveRefused(t *testing.T) {
 	running, _ := etcdOnly(t)
 	stopped, stop := etcdOnly(t)
@@ -148,8 +148,8 @@ func TestObserveRefused(t *testing.T) {
 	}
 }
 
-// Why there is no diagnosis is logged once, and no later one is compared with a calm time that has no data any more. While too
-// little was recorded yet nothing is logged.
+// The reason why there is no diagnosis is logged once, and no later diagnosis is compared with a calm time that has lost its data.
+// Until enough is recorded nothing is logged.
 func TestObserverForgetsACalmTimeWithoutData(t *testing.T) {
 	start := time.Date(2026, 11, 25, 14, 0, 0, 0, time.UTC)
 	var logged []string

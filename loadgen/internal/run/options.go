@@ -72,12 +72,12 @@ func (o Options) registry() (*prometheus.Registry, error) {
 	return r, nil
 }
 
-// leftError names what is left in a user's cluster and how to remove it.
+// leftError names the objects left in a user's cluster and how to remove them.
 type leftError string
 
 func (e leftError) Error() string { return string(e) }
 
-// Left returns what an error says is left in a user's cluster, and how to remove it; or
+// Left returns what an error says is left in a user's cluster and how to remove it, or
 // "".
 func Left(err error) string {
 	var left leftError
@@ -86,7 +86,7 @@ func Left(err error) string {
 }
 
 // interruptedError ends a run that was stopped before there was anything to
-// report: exit 3, or 4 if not all that was made could be undone.
+// report: exit code 3, or 4 if something that was made could not be undone.
 type interruptedError struct{ left error }
 
 func (e interruptedError) Error() string {
@@ -98,9 +98,9 @@ func (e interruptedError) Error() string {
 
 func (e interruptedError) Unwrap() error { return e.left }
 
-// Unjudged: nothing was recorded, and nothing is left.
+// Unjudged reports that nothing was recorded and nothing is left.
 func (e interruptedError) Unjudged() bool { return e.left == nil }
 
-// Interrupted is the error of a run that was stopped before there was anything to
+// Interrupted returns the error of a run that was stopped before there was anything to
 // report; left, which may be nil, says what could not be undone.
 func Interrupted(left error) error { return interruptedError{left} }

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// In a pause no load of any kind has an arrival; after it schedules go on where they stopped, without a burst.
+// In a pause no load of any kind has an arrival. After it schedules continue where they stopped, without a burst.
 func TestPauseStopsLoadsOfEveryKind(t *testing.T) {
 	s := parse(t, `
 background: [{kind: history, rate: 10/s}, {kind: custom, name: login, rate: 10/s}]
@@ -81,7 +81,7 @@ phases:
 		if err := ls.addTo(&m); err != nil {
 			t.Error(err)
 		}
-		// 20 s of 10/s, 31 s with the pause: what was not done in it was not made up for.
+		// 20 s at 10/s, 31 s with the pause: the load did not make up for operations missed in the pause.
 		if h := m.Histories[0]; h.Linearizable != "yes" || h.Skipped > 20 {
 			t.Errorf("history: %+v", h)
 		}

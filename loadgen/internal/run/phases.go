@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// errConditionNotMet ends the phases: what comes after a condition that never
-// held would measure something else than the scenario says.
+// errConditionNotMet ends the phases: after a condition that never held, the next
+// phases would not measure what the scenario says.
 var errConditionNotMet = errors.New("condition not met")
 
 type phases struct {
 	journal
 	scenario   *scenario.Scenario
-	supervisor supervisor // nil: no fault of the scenario is one of the control plane
+	supervisor supervisor // nil: the scenario has no fault of the control plane
 	recorder   recorder
 	self       *generator.SelfMeter
 	workload   *workload.Workload
@@ -38,7 +38,7 @@ type phases struct {
 	objects    *objects.Objects
 	// awaitServed waits for the custom resources that objects define.
 	awaitServed func(ctx context.Context, objects []scenario.Manifest) error
-	// outOfService gives a node the taint of that name, or takes it away.
+	// outOfService adds the out-of-service taint to a node, or removes it.
 	outOfService func(ctx context.Context, node string, out bool) error
 	save         func() error // after each phase
 	profiler     *profiler
@@ -63,7 +63,7 @@ func (ps *phases) run(ctx context.Context) error {
 			return err
 		}
 		err := ps.phase(ctx, p)
-		if ctx.Err() == nil { // a phase that failed has its hooks too: they may save what shows why
+		if ctx.Err() == nil { // also after a failed phase: its hooks may save evidence
 			err = ending(err, ps.hooks.run(ctx, ps.scenario, p.Name, "after"))
 		}
 		if err != nil {
@@ -87,7 +87,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	machine := generator.MeasureMachine()
 	stamp := result.Phase{Name: p.Name, Start: start, Until: p.Until.String()}
 	defer func() {
-		// A phase that failed is cut short too: no gate may pass on it.
+		// A failed phase is cut short too: no gate may pass on it.
 		stamp.Interrupted = ctx.Err() != nil || err != nil && !errors.Is(err, errConditionNotMet)
 		stamp.Actions = ps.worked()
 		ps.stamps = append(ps.stamps, stamp)
@@ -105,7 +105,7 @@ func (ps *phases) phase(ctx context.Context, p *scenario.Phase) (err error) {
 	profiles.stop()
 	ps.aborts.endPhase()
 	err = errors.Join(err, stop())
-	// The end is stamped even when the user has interrupted: ctx is gone then.
+	// Stamp the end even after an interrupt, which has ended ctx.
 	windUp, cancel := ps.windUp(windUpTimeout)
 	defer cancel()
 	end, scrapeErr := ps.recorder.ScrapeNow(windUp)
@@ -144,7 +144,7 @@ func conditionDetail(p *scenario.Phase, stamp result.Phase) string {
 	return fmt.Sprintf("%s not met in %s%s", p.Until, took, reached(stamp))
 }
 
-// reached is how far a condition over objects has come, in parentheses; "" for others.
+// reached returns the progress of a condition over objects, in parentheses; "" for others.
 func reached(stamp result.Phase) string {
 	if stamp.Reached == "" {
 		return ""
@@ -206,9 +206,9 @@ func (ps *phases) act(ctx context.Context, a scenario.Action) error {
 }
 
 // through starts the clock of the phase's faults, does its actions, waits for its end
-// and undoes the faults that end with it, before its loads are stopped: those wait for
-// requests in flight. Faults do not wait for actions, which may take a minute on a plane
-// that has just lost a part: repeated faults would come all at once.
+// and undoes the faults that end with it. Only then are its loads stopped, which waits for
+// requests in flight. Faults do not wait for actions: these may take a minute on a plane
+// that has just lost a part, and repeated faults would come in one burst.
 func (ps *phases) through(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	within, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -271,8 +271,8 @@ func deployDetail(a scenario.Action) string {
 	}
 }
 
-// awaitEnd waits until the time of the phase that began at start is over, its
-// condition holds or the user ends it, and tells whether the condition did.
+// awaitEnd waits until the time of the phase that began at start is over, its condition
+// holds or the user ends it, and reports whether the condition held.
 func (ps *phases) awaitEnd(ctx context.Context, p *scenario.Phase, start time.Time) (bool, error) {
 	asked := ps.steering.asked()
 	defer ps.steering.phaseOver()

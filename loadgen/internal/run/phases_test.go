@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A plane that cannot be asked for a minute holds up the actions, not the faults.
+// A plane that does not answer for a minute delays the actions, not the faults.
 func TestFaultsDoNotWaitForActions(t *testing.T) {
 	r := underway(t, parse(t, `phases:
   - name: p
@@ -84,10 +84,10 @@ func TestCreateIsRepeated(t *testing.T) {
 	})
 }
 
-// A phase is as long as the scenario says, whatever its start took.
+// A phase is as long as the scenario says, no matter how long its start took.
 func TestPhaseTimeCountsFromStart(t *testing.T) {
 	s := parse(t, "phases: [{name: p, for: 1m}, {name: q, for: 30s}]")
-	// A condition that never holds is no valid scenario.
+	// A condition that never holds is invalid in a scenario.
 	s.Phases[1].For, s.Phases[1].Until, s.Phases[1].Within = 0, scenario.Until{Text: "podsReady"}, s.Phases[1].For
 	r := underway(t, s)
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestPhaseTimeCountsFromStart(t *testing.T) {
 	})
 }
 
-// stuck is a plane that does not give a fault back.
+// stuck is a plane that does not undo a fault.
 type stuck struct{ *stage }
 
 func (s stuck) Clear(context.Context, string) (control.FaultStatus, error) {
@@ -138,7 +138,7 @@ func TestInterruptReportsRemainingFaults(t *testing.T) {
 	}
 }
 
-// A load that fails as the run winds up is not taken for the condition that ended it.
+// A load that fails while the run winds up is not mistaken for the condition that ended it.
 func TestLoadFailureIsNotAnUnmetCondition(t *testing.T) {
 	refused := errors.New("load get: refused")
 	for _, c := range []struct {

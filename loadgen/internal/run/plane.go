@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// FindControlPlane looks for the binary beside ours, then on PATH.
+// FindControlPlane looks for the controlplane binary next to this program, then on PATH.
 func FindControlPlane() (string, error) {
 	path, err := os.Executable()
 	if err == nil {
@@ -34,7 +34,7 @@ func FindControlPlane() (string, error) {
 
 const planeDir = "controlplane"
 
-// ErrPlaneEnded is the cause by which a run ends when its plane does.
+// ErrPlaneEnded is the cause of a run that ends because its plane ended.
 var ErrPlaneEnded = errors.New("the control plane ended during the run")
 
 type bundledPlane struct {
@@ -100,9 +100,9 @@ func (p *bundledPlane) target(ctx context.Context, runID string, s *scenario.Sce
 	return made, nil
 }
 
-// inScenario turns the supervisor's complaints about the config that it read
-// from stdin, "stdin:1: etcd.flags.x: etcd has no such flag", into errors at
-// the lines of the scenario that the config stands in.
+// inScenario converts the supervisor's errors about the config that it read from
+// stdin, such as "stdin:1: etcd.flags.x: etcd has no such flag", into errors at the
+// lines of the scenario that has the config.
 func inScenario(s *scenario.Scenario, complaints string) error {
 	var errs []error
 	for line := range strings.Lines(complaints) {
@@ -119,7 +119,7 @@ func inScenario(s *scenario.Scenario, complaints string) error {
 }
 
 // awaitLoss returns why the plane has ended or begun to stop. A fault of the scenario is
-// no loss: the supervisor outlives all of them.
+// not a loss: the supervisor outlives all faults.
 func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,7 +133,7 @@ func (p *bundledPlane) awaitLoss(ctx context.Context) error {
 			if why != nil {
 				return why
 			}
-			stopping = nil // the events have ended: so will the supervisor
+			stopping = nil // the events have ended: the supervisor will end too
 		case <-ctx.Done():
 			return nil
 		}
@@ -151,8 +151,8 @@ func planeEnded(p *control.Supervisor) error {
 	return errors.New("another process stopped it")
 }
 
-// stop ends the plane in order, or at once if it is lost, which has been reported, or
-// the user no longer waits.
+// stop ends the plane in order, or immediately if it is lost, which has been reported, or
+// if the user no longer waits.
 func (p *bundledPlane) stop(lost bool) error {
 	ctx, cancel := p.windUp(windUpTimeout)
 	defer cancel()
@@ -183,7 +183,7 @@ func (p *bundledPlane) close(lost bool, phases []result.Phase) error {
 	return errors.Join(err, removeParts(p.dir, append(keyParts(), "data", "bin")...))
 }
 
-// summariseAudit keeps what the audit log says of the load's requests, if there is one.
+// summariseAudit keeps a summary of the load's requests in the audit log, if there is one.
 func (p *bundledPlane) summariseAudit(phases []result.Phase) error {
 	if !p.audited {
 		return nil
@@ -213,7 +213,7 @@ func removeParts(dir string, parts ...string) error {
 	return errors.Join(errs...)
 }
 
-// repeatedByError reports whether a line is one of the supervisor's last, which its
+// repeatedByError reports whether a line is one of the supervisor's last lines, which its
 // error repeats.
 func repeatedByError(line string) bool {
 	return strings.HasPrefix(line, "controlplane: ") || strings.HasPrefix(line, "stopping: ")
@@ -236,7 +236,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 		if !found {
 			return len(b), nil
 		}
-		// A quotation below a line goes with it.
+		// A quotation below an omitted line is omitted too.
 		if l.omitted = repeatedByError(string(line)) || l.omitted && bytes.HasPrefix(line, []byte("  ")); !l.omitted {
 			l.line(string(line))
 		}
@@ -244,7 +244,7 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	}
 }
 
-// unlock does nothing: nobody else knows the plane.
+// unlock does nothing: no other run knows the plane.
 func (p *bundledPlane) unlock() error { return nil }
 
 func (p *bundledPlane) lockTaken() string { return "" }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// followRetry is the wait before events are asked for again after an error.
+	// followRetry is the wait before the next request for events after an error.
 	followRetry = 500 * time.Millisecond
 	// lastEvents bounds the wait for the last events of the plane.
 	lastEvents = 500 * time.Millisecond
@@ -33,8 +33,8 @@ type follower struct {
 	restarted  func(instance string, pid int) // nil: not asked for
 }
 
-// follow follows the plane until ctx ends. An error would be a gap in the timeline, so
-// it asks again until it has an answer: a plane that has ended ends the run elsewhere.
+// follow records the events of the plane until ctx ends. An error would leave a gap in the
+// timeline, so it retries: if the plane has ended, another watch ends the run.
 func (f *follower) follow(ctx context.Context) error {
 	for f.supervisor != nil && ctx.Err() == nil {
 		if err := f.next(ctx); err != nil && ctx.Err() == nil {
@@ -44,7 +44,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// last records the events that have not been followed yet.
+// last records the events that follow has not recorded.
 func (f *follower) last(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastEvents)
 	defer cancel()
@@ -52,9 +52,9 @@ func (f *follower) last(ctx context.Context) {
 	}
 }
 
-// awaitStopping returns why the supervisor has begun to stop its plane: it reports a
-// component that died seconds before the last process has ended. It returns nil when
-// the events or ctx end.
+// awaitStopping returns why the supervisor has begun to stop its plane. The supervisor
+// reports a dead component seconds before the last process has ended. awaitStopping
+// returns nil when the events or ctx end.
 func awaitStopping(ctx context.Context, s supervisor) error {
 	for after := int64(0); ctx.Err() == nil; {
 		events, err := s.Events(ctx, after)
@@ -81,7 +81,7 @@ func (f *follower) next(ctx context.Context) error {
 	var faults []control.FaultStatus
 	if slices.ContainsFunc(events, ofFault) {
 		if faults, err = f.supervisor.Faults(ctx); err != nil {
-			return err // before anything is recorded, so that it can be asked for again
+			return err // before anything is recorded, so that the request can be repeated
 		}
 	}
 	for _, e := range events {

@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// profiler takes the profiles of a scenario. What cannot be taken is noted, and fails no run.
+// profiler takes the profiles of a scenario. It notes profiles that it cannot take; they fail no run.
 type profiler struct {
 	journal
 	dir  string // of the run
@@ -33,14 +33,14 @@ type profiler struct {
 	taken []result.Profile
 }
 
-// errPhaseOver is why a profile that was begun is lost.
+// errPhaseOver is the reason why a profile in progress is lost.
 var errPhaseOver = errors.New("the phase ended while it was taken")
 
 // profiling are the profiles of one phase.
 type profiling struct {
 	*profiler
 	phase   string
-	end     context.CancelFunc // begins no more, and ends those that still sample
+	end     context.CancelFunc // begins no more, and ends those in progress
 	unwatch func()             // ends this process's sampling
 	done    sync.WaitGroup
 }
@@ -71,7 +71,7 @@ func (pr *profiler) start(ctx context.Context, p *scenario.Phase, start time.Tim
 	return ps
 }
 
-// prepare finds the processes that serve profiles; this one always is among them.
+// prepare finds the processes that serve profiles, always including this process.
 func (pr *profiler) prepare() error {
 	if pr.sources != nil {
 		return nil
@@ -81,7 +81,7 @@ func (pr *profiler) prepare() error {
 	return err
 }
 
-// of are the processes of which a profile is asked for.
+// of returns the sources whose component or kind the profile names.
 func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	for _, s := range pr.sources {
 		if p.Component == s.Component || p.Component == s.Kind {
@@ -91,7 +91,7 @@ func (pr *profiler) of(p *scenario.Profile) (of []profile.Source) {
 	return of
 }
 
-// unknown says which components can be asked.
+// unknown returns an error that lists the available components.
 func (pr *profiler) unknown() error {
 	var known []string
 	for _, s := range pr.sources {
@@ -100,7 +100,7 @@ func (pr *profiler) unknown() error {
 	return fmt.Errorf("its address is not known here, but of %s", strings.Join(known, ", "))
 }
 
-// at takes a profile when it is due, unless within has ended before.
+// at takes a profile when it is due, unless within ends before.
 func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scenario.Profile, of profile.Source) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
@@ -132,16 +132,16 @@ func (ps *profiling) at(ctx, within context.Context, due time.Time, asked *scena
 	}
 }
 
-// stop ends what is not over when the phase is.
+// stop ends the profiles that are in progress at the end of the phase.
 func (ps *profiling) stop() { ps.end() }
 
-// wait returns when all profiles have come or are lost.
+// wait returns when all profiles are taken or lost.
 func (ps *profiling) wait() {
 	ps.done.Wait()
 	ps.unwatch()
 }
 
-// notInNames are the characters that file names are without.
+// notInNames matches the characters that file names must not have.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
 func (ps *profiling) keep(asked *scenario.Profile, component string, began time.Time, data []byte) error {
@@ -174,7 +174,7 @@ func (ps *profiling) lose(asked *scenario.Profile, component string, began time.
 	ps.taken = append(ps.taken, result.Profile{Phase: ps.phase, Component: component, Kind: asked.Kind, Began: began.UTC(), Lost: why.Error()})
 }
 
-// all are the profiles of the run in the order in which they began.
+// all returns the profiles of the run in the order in which they began.
 func (pr *profiler) all() []result.Profile {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// sampling serves profiles without a network: a CPU profile when its time is over, others at once.
+// sampling serves profiles without a network: a CPU profile at the end of its time, others immediately.
 type sampling struct {
 	t    *testing.T
 	data []byte
@@ -151,7 +151,7 @@ func TestLostProfilesSayWhy(t *testing.T) {
 	}
 }
 
-// Without an address of any component the generator's own profiles are taken.
+// Without an address of a component only the generator's own profiles are taken.
 func TestProfilesWithoutComponents(t *testing.T) {
 	all, _, _ := profiled(t, `phases: [{name: a, for: 10s, profiles: [{component: etcd, kind: heap}, {component: loadgen, kind: allocs}]}]
 `, func() ([]profile.Source, error) { return nil, errors.New("no certificate") })

@@ -18,20 +18,20 @@ import (
 // Progress shows what the run does. Its methods may be called from several
 // goroutines.
 type Progress interface {
-	// Step is one line about something done or begun.
+	// Step shows one line about something done or begun.
 	Step(line string)
-	// Live is the state of the run, once a second.
+	// Live shows the state of the run, once a second.
 	Live(Snapshot)
 }
 
 // Snapshot is the state of the run shown while it runs.
 type Snapshot struct {
-	// Phase by its name; empty before the first, scenario.Teardown while its actions go on after the last, then Ending.
+	// Phase is the name of the phase; empty before the first, scenario.Teardown during the teardown's actions, then Ending.
 	Phase string
-	// Elapsed in the phase; Length of it, or its `within`; 0: it is not known.
+	// Elapsed is the time in the phase. Length is the length of the phase, or its `within`; 0 means unknown.
 	Elapsed, Length time.Duration
 	Until           string
-	// Offered and Achieved are requests per second over the last second, P99
+	// Offered and Achieved are the requests per second over the last second. P99 is
 	// their latency from the intended start over the same time.
 	Offered, Achieved     float64
 	P99                   time.Duration
@@ -42,23 +42,23 @@ type Snapshot struct {
 	Delivered int64
 	// Scenario is the name, Dir the run's directory.
 	Scenario, Dir string
-	// Phases are those of the scenario, in order.
+	// Phases are the phases of the scenario, in order.
 	Phases []PhaseState
-	// Paused is how long load has been paused in the phase; 0: it is not.
+	// Paused is how long load has been paused in the phase; 0 means not paused.
 	Paused time.Duration
-	// Faults are those in force, in words.
+	// Faults describes the faults in force.
 	Faults []string
-	// Stops are the conditions that end the run early. Gates is how many there are; they are judged at the end.
+	// Stops are the conditions that end the run early. Gates is the number of gates, which are judged at the end.
 	Stops []StopState
 	Gates int
-	// Failure is why the environment failed; empty: it has not. The state of nodes and pods is not known then.
+	// Failure is the reason why the environment failed; empty: it has not. After a failure the state of nodes and pods is unknown.
 	Failure string
 }
 
 // Ending is the phase of a Snapshot while loads and nodes end, and what the run made is removed.
 const Ending = "ending"
 
-// String is the state in a line.
+// String returns the state in one line.
 func (s Snapshot) String() string {
 	var b strings.Builder
 	switch {
@@ -93,7 +93,7 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%02d:%02d", s/60, s%60)
 }
 
-// PhaseState is a phase of the scenario as a run goes on. Took is 0 until it has ended, Now true while it goes on.
+// PhaseState is the state of a phase of the scenario during a run. Took is 0 until it has ended; Now is true while it runs.
 type PhaseState struct {
 	Name       string
 	Length     time.Duration // or the bound of its condition
@@ -104,8 +104,8 @@ type PhaseState struct {
 	Paused     bool // for a part of it, by the user
 }
 
-// StopState is a condition that ends a run early, as ParseAbort of package scenario reads it. Blind says why it has no data;
-// empty: it has, or was not looked at yet.
+// StopState is a condition that ends a run early, in the form of scenario.ParseAbort. Blind is the reason why it has no data;
+// empty: it has data, or was not evaluated yet.
 type StopState struct{ Text, Blind string }
 
 type display struct {
@@ -141,7 +141,7 @@ func newDisplay(r *run) *display {
 	return d
 }
 
-// lengthOf is how long a phase lasts, or at most.
+// lengthOf returns the length of a phase, or its maximum.
 func lengthOf(p *scenario.Phase) time.Duration {
 	if !p.Until.IsZero() {
 		return p.Within.D()
@@ -156,10 +156,10 @@ func (d *display) beginPhase(p *scenario.Phase, at time.Time) {
 	d.change(p.Name, func(s *PhaseState) { s.Now = true })
 }
 
-// beginStage shows what comes after the phases as a phase of no known length.
+// beginStage shows a stage after the phases as a phase of unknown length.
 func (d *display) beginStage(name string) { d.beginPhase(&scenario.Phase{Name: name}, time.Now()) }
 
-// fail shows that the environment has failed. Nil: nothing is shown yet.
+// fail shows that the environment has failed. On a nil display it does nothing.
 func (d *display) fail(why string) {
 	if d == nil {
 		return
@@ -180,7 +180,7 @@ func (d *display) endPhase(stamp result.Phase) {
 	})
 }
 
-// change changes a phase in a copy: snapshots have the one before. The caller holds mu.
+// change changes a phase in a copy, because snapshots have the old one. The caller holds mu.
 func (d *display) change(name string, f func(*PhaseState)) {
 	d.phases = slices.Clone(d.phases)
 	for i := range d.phases {
@@ -190,7 +190,7 @@ func (d *display) change(name string, f func(*PhaseState)) {
 	}
 }
 
-// changed makes a snapshot due. It returns at once.
+// changed makes a snapshot due. It returns immediately.
 func (d *display) changed() {
 	select {
 	case d.news <- struct{}{}:
@@ -198,7 +198,7 @@ func (d *display) changed() {
 	}
 }
 
-// run shows the run once a second, and when the user has changed it.
+// run shows the run once a second, and after each change by the user.
 func (d *display) run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -210,7 +210,7 @@ func (d *display) run(ctx context.Context) error {
 		case now := <-tick.C:
 			d.last = d.snapshot(now)
 		case <-d.news:
-			d.steered(&d.last) // rates are those of the last second
+			d.steered(&d.last) // keeps the rates of the last second
 		}
 		d.progress.Live(d.last)
 	}
@@ -249,7 +249,7 @@ func (d *display) snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// steered adds what the user can change.
+// steered adds the state that the user can change.
 func (d *display) steered(s *Snapshot) {
 	s.Paused = 0
 	if since := d.steering.pausedSince(); !since.IsZero() {
@@ -266,7 +266,7 @@ func (d *display) steered(s *Snapshot) {
 // console shows steps to the user and knows whether they still wait for the end.
 type console struct {
 	Progress
-	hurry <-chan struct{} // closed when the user no longer waits; nil: they always do
+	hurry <-chan struct{} // closed when the user no longer waits; nil: the user always waits
 }
 
 func (c console) step(format string, args ...any) { c.Step(fmt.Sprintf(format, args...)) }
@@ -310,7 +310,7 @@ func (c console) windUp(limit time.Duration) (context.Context, context.CancelFun
 }
 
 // announceSignals prints the effect of the first signal, which ends ctx, and of the
-// second. Call stop when the run is over.
+// second. Call stop at the end of the run.
 func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop func()) {
 	over := make(chan struct{})
 	var telling sync.WaitGroup

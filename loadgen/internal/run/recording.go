@@ -35,8 +35,8 @@ type recorder interface {
 	Close() error
 }
 
-// listen takes the address that the run is to be observed at, before anything is
-// started. It returns nil where nothing is to be observed, or nothing scraped.
+// listen takes the address at which the run can be observed, before anything is started.
+// It returns nil if nothing is to be observed or nothing is scraped.
 func listen(o Options) (net.Listener, error) {
 	if o.Observe == "" || o.Prometheus != nil {
 		return nil, nil
@@ -51,13 +51,13 @@ func listen(o Options) (net.Listener, error) {
 	return listener, nil
 }
 
-// recording makes the archive and, if there is a listener, serves it while it is
-// written.
+// recording makes the archive and, if there is a listener, serves it at the same
+// time.
 type recording struct {
 	recorder
 	closers []func() error      // in the order of closing
 	sender  *remotewrite.Sender // nil: nothing is sent
-	theirs  gate.Source         // asked while the run goes on, where nothing is scraped; nil where it is
+	theirs  gate.Source         // queried during the run if nothing is scraped; else nil
 	hurry   <-chan struct{}
 }
 
@@ -73,7 +73,7 @@ type recordingOptions struct {
 	registry *prometheus.Registry
 	receiver *remotewrite.Client // nil: nothing is sent
 	name     string              // of the run, for the receiver
-	extra    []string            // metrics to keep beside those of gates
+	extra    []string            // metrics to keep in addition to the metrics of gates
 }
 
 func openRecording(o recordingOptions) (*recording, error) {
@@ -109,8 +109,8 @@ func openRecording(o recordingOptions) (*recording, error) {
 	return r, nil
 }
 
-// serve starts the query API, and writes how a Prometheus of the user's own scrapes the
-// same.
+// serve starts the query API, and writes the configuration for the user's own Prometheus
+// to scrape the same targets.
 func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	server, err := observe.Start(o.listener, observe.Config{
 		Public: o.public, Recorder: scrapes, Metrics: o.registry, Rules: alerts.Files(), Version: Version(),
@@ -133,13 +133,13 @@ func (r *recording) serve(o recordingOptions, scrapes *record.Recorder) error {
 	if err != nil {
 		return exitcode.EnvironmentError(err)
 	}
-	// It names addresses and keys that go with the run.
+	// The configuration names addresses and keys that disappear with the run.
 	r.closers = append(r.closers, func() error { return os.RemoveAll(config) })
 	o.step("for a Prometheus of your own: prometheus --config.file=%s", filepath.Join(config, scrapeconfig.ServerFile))
 	return nil
 }
 
-// live is what was scraped so far; nil where samples are copied.
+// live returns what was scraped so far, or nil if samples are copied.
 func (r *recording) live() *archive.Archive {
 	if scrapes, ok := r.recorder.(*record.Recorder); ok {
 		return archive.Evaluating(scrapes.Live())

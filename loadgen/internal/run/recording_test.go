@@ -27,8 +27,8 @@ func (q *quiet) Live(Snapshot)    {}
 
 const onePhase = "phases: [{name: a, for: 1s}]"
 
-// TestRunObserved: a run that is to be observed serves what it records and its
-// own metrics; when it ends, so does that, and the archive is whole.
+// TestRunObserved: an observed run serves what it records and its own metrics. The
+// server ends with the run, and the archive is complete.
 func TestRunObserved(t *testing.T) {
 	q, registry, dir := &quiet{}, prometheus.NewRegistry(), t.TempDir()
 	made := prometheus.NewGauge(prometheus.GaugeOpts{Name: "stormglass_test"})
@@ -71,8 +71,8 @@ func TestRunObserved(t *testing.T) {
 	defer a.Close()
 }
 
-// TestRunReadsPrometheus: with a Prometheus nothing is scraped, its interval is
-// the run's, and what a person has to know is in the notes before the start.
+// TestRunReadsPrometheus: with a Prometheus nothing is scraped, the run uses its
+// interval, and the notes before the start say what a person has to know.
 func TestRunReadsPrometheus(t *testing.T) {
 	lab := archivetest.New(t, record.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {

@@ -10,14 +10,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// placedRelease is a release that a plane starts with or is taken to, and the scenario's field that says so.
+// placedRelease is a release at which a plane starts or to which it moves, and the scenario's field for it.
 type placedRelease struct {
 	control.Release
 	in   *scenario.Scenario
 	path string
 }
 
-// releasesOfMoves are the releases that upgrades and downgrades of a scenario take components to, each once.
+// releasesOfMoves returns the releases to which upgrades and downgrades of a scenario move components, each once.
 func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	for _, f := range s.Faults() {
 		asked := f.Control(s.Seed)
@@ -32,7 +32,7 @@ func releasesOfMoves(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// releasesAtStart are those that its plane starts with.
+// releasesAtStart returns the releases that the plane of a scenario starts with.
 func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	for _, kind := range control.VersionedKinds() {
 		for _, r := range s.ControlPlane.ReleasesOf(kind) {
@@ -44,7 +44,7 @@ func releasesAtStart(s *scenario.Scenario) (all []placedRelease) {
 	return all
 }
 
-// without are those of releases whose program is not found for the controlplane program, with what is said of each.
+// without returns the releases whose program the controlplane program does not find, and the error for each.
 func without(ctx context.Context, controlplane string, releases []placedRelease) (missing []placedRelease, why []error) {
 	for _, r := range releases {
 		if r.Release == control.Newest() { // the controlplane program's own
@@ -57,8 +57,8 @@ func without(ctx context.Context, controlplane string, releases []placedRelease)
 	return missing, why
 }
 
-// checkReleases refuses a run whose upgrades and downgrades lack a program. Those that the plane starts with are asked for
-// by the plane itself, before it starts anything.
+// checkReleases refuses a run whose upgrades and downgrades lack a program. The plane itself checks the releases that it starts
+// with, before it starts anything.
 func (o Options) checkReleases(ctx context.Context) error {
 	moves := releasesOfMoves(o.Scenario)
 	if len(moves) == 0 || o.Kubeconfig.Files != "" || o.Plane != "" {
@@ -78,8 +78,8 @@ func (o Options) checkReleases(ctx context.Context) error {
 	return exitcode.EnvironmentError(o.Scenario.Errorf(missing[0].path, control.BuildHint(missing[0].Release), "%v", why[0]))
 }
 
-// MissingReleases says in a line each which programs of other releases a run of a scenario or of one of its variants on a plane
-// of its own would lack here. Without a controlplane program it says nothing: a run says that.
+// MissingReleases returns a line for each program of another release that a run of the scenario or of a variant on its own plane
+// would lack here. Without a controlplane program it returns nothing: the run reports that.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) (lines []string) {
 	controlplane, err := controlPlaneProgram(controlplane)
 	if err != nil {
@@ -100,7 +100,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	return lines
 }
 
-// controlPlaneProgram is the path of the controlplane program that a user named, or of the one beside this program or on PATH.
+// controlPlaneProgram returns the path of the controlplane program: the named one, or else what FindControlPlane finds.
 func controlPlaneProgram(named string) (string, error) {
 	if named == "" {
 		return FindControlPlane()

@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// runLabel tells the series of a run from those of others at a receiver.
+// runLabel distinguishes the series of different runs at a receiver.
 const runLabel = "run"
 
-// receiver returns nil where nothing is to be sent. It sends nothing.
+// receiver returns the client of the receiver, or nil if c has no URL. It sends nothing.
 func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	if c.URL == "" {
 		return nil, nil
@@ -28,8 +28,8 @@ func receiver(c remotewrite.Config) (*remotewrite.Client, error) {
 	return client, nil
 }
 
-// newSender makes what sends the samples of a recorder under a run's name. Matchers
-// select series; none means all.
+// newSender returns a sender of a recorder's samples under a run's name. Matchers select
+// series; without them it sends all.
 func newSender(client *remotewrite.Client, recorder *record.Recorder, name string, log func(string, ...any), matchers ...*labels.Matcher) *remotewrite.Sender {
 	return remotewrite.NewSender(client, remotewrite.Options{
 		Samples: recorder.Live(), Settled: recorder.Settled, From: time.Now(), Every: recorder.Interval(),
@@ -37,12 +37,12 @@ func newSender(client *remotewrite.Client, recorder *record.Recorder, name strin
 	})
 }
 
-// ownSeries matches the generator's own series: those of an external Prometheus are in it
-// already.
+// ownSeries matches the generator's own series: an external Prometheus already has the
+// others.
 func ownSeries() *labels.Matcher { return archive.Equal("job", "loadgen") }
 
-// runSending runs a recorder, sends what it records, and returns its error when the rest is
-// sent or no longer waited for.
+// runSending runs a recorder and sends what it records. It returns the recorder's error when the
+// rest is sent or the user no longer waits.
 func runSending(ctx context.Context, run func(context.Context) error, s *remotewrite.Sender, hurry <-chan struct{}) error {
 	if s == nil {
 		return run(ctx)
@@ -60,12 +60,12 @@ func runSending(ctx context.Context, run func(context.Context) error, s *remotew
 	return err
 }
 
-// Run records until ctx ends, and sends what it records if there is a receiver.
+// Run records until ctx ends, and sends what it records to the receiver, if any.
 func (r *recording) Run(ctx context.Context) error {
 	return runSending(ctx, r.recorder.Run, r.sender, r.hurry)
 }
 
-// sent counts what was sent; nil: there is no receiver.
+// sent counts what was sent; nil without a receiver.
 func (r *recording) sent() *result.RemoteWrite {
 	if r.sender == nil {
 		return nil

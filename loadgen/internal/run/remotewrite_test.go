@@ -26,7 +26,7 @@ import (
 // taker is a receiver of remote write.
 type taker struct {
 	url  string
-	sent chan struct{} // after each request, as far as there is room
+	sent chan struct{} // after each request, if there is room
 
 	mu     sync.Mutex
 	series map[string]int // samples by series
@@ -109,7 +109,7 @@ func TestRunSends(t *testing.T) {
 	}
 }
 
-// A run that copies from a Prometheus sends the generator's metrics alone.
+// A run that copies from a Prometheus sends only the generator's metrics.
 func TestRunOnPrometheusSendsItsOwn(t *testing.T) {
 	lab := archivetest.New(t, record.Options{}, "apiserver-0", "kube-etcd-0")
 	for range 5 {

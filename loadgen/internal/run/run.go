@@ -2,7 +2,7 @@
 // ready by its constructor and stopped in the reverse order:
 //
 //	directory    made, locked, swept of what killed runs left
-//	target       a plane of its own, started and ready, or a user's cluster, confirmed
+//	target       the run's own plane, started and ready, or a user's cluster, confirmed
 //	loss watch   ends the run when the target is lost
 //	recording    scrapes, or copies from a Prometheus, and the query API over them
 //	samples      each load in tenths of a second
@@ -15,8 +15,8 @@
 //	phases       in the order of the scenario, with their faults
 //	teardown     the scenario's actions after them
 //
-// Everything a run measures is written to its directory as it goes on, so a run that
-// was killed can still be judged. Nodes runs simulated nodes without the rest.
+// A run writes what it measures to its directory as it measures, so a killed run can
+// still be judged. Nodes runs simulated nodes without the rest.
 package run
 
 import (
@@ -49,11 +49,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// windUpTimeout bounds what is done after the phases, or after an interrupt:
+// windUpTimeout bounds the work after the phases, or after an interrupt:
 // deleting from a user's cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
-// run is a run that is ready. All its stages are there.
+// run is a run with all its stages ready.
 type run struct {
 	journal
 	o         Options
@@ -69,7 +69,7 @@ type run struct {
 	objects   *objects.Objects
 	follow    *follow.Follower // nil without conditions and transitions over objects
 	nodes     *nodes
-	fleet     *workers.Fleet // nil: this process does all
+	fleet     *workers.Fleet // nil: this process does everything
 	loads     *loads
 	custom    *custom
 	pause     *load.Pause
@@ -105,8 +105,8 @@ func Run(ctx context.Context, o Options) (dir string, err error) {
 	return r.dir.Path, r.close()
 }
 
-// prepare makes all stages ready. The context that it returns ends with ctx or when
-// the target is lost. started undoes what it has done when it fails.
+// prepare makes all stages ready. It returns a context that ends with ctx or when the
+// target is lost. If prepare fails, started undoes what it has done.
 func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, c console, started *undo) (r *run, watched context.Context, err error) {
 	r = &run{o: o, journal: journal{console: c}, aborts: ends, pause: load.NewPause()}
 	registry, err := o.registry()
@@ -165,7 +165,7 @@ func prepare(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts
 		}
 	}
 	watched = r.target.watch(ctx)
-	target := r.target // r is nil when what follows fails
+	target := r.target // r is nil if a later step fails
 	started.add(func() error { target.unwatch(); return nil })
 	if err := r.connect(watched, registry, source, listener, client, started); err != nil {
 		err = r.target.firstCause(ctx, err)
@@ -192,7 +192,7 @@ func describe(o Options) (info result.Run, err error) {
 	return info, err
 }
 
-// begin writes what the run begins with and opens the timeline.
+// begin writes the first files of the run and opens the timeline.
 func (r *run) begin(registry *prometheus.Registry, started *undo) (err error) {
 	if r.info.Files, err = r.dir.writeScenario(r.o.Scenario); err != nil {
 		return err
@@ -299,7 +299,7 @@ func (r *run) connect(ctx context.Context, registry *prometheus.Registry, source
 	return nil
 }
 
-// ownRequests exports the requests that neither loads nor simulated nodes send.
+// ownRequests exports the number of requests other than those from loads and simulated nodes.
 func ownRequests(of *apiclient.Counter) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "stormglass_own_requests_total",
@@ -314,7 +314,7 @@ func (r *run) describeCluster() error {
 	return rundir.WriteInfo(r.dir.Path, r.info)
 }
 
-// workersDir takes the workers' logs and, while the run goes on, their credentials.
+// workersDir takes the workers' logs and, during the run, their credentials.
 const workersDir = "workers"
 
 // joinWorkers waits for the workers and gives them their shares.
@@ -332,7 +332,7 @@ func (r *run) joinWorkers(ctx context.Context, to load.Target, registry *prometh
 	return exitcode.EnvironmentError(r.fleet.Register(registry))
 }
 
-// stage makes the display and the phases of the stages before them.
+// stage makes the display and the phases from the earlier stages.
 func (r *run) stage() {
 	if r.aborts == nil {
 		r.aborts = &aborts{}
@@ -352,7 +352,7 @@ func (r *run) stage() {
 	}
 }
 
-// causeOf tells an interrupt of the user's from a failure.
+// causeOf distinguishes an interrupt by the user from a failure.
 func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -365,7 +365,7 @@ type undo []func() error
 
 func (u *undo) add(f func() error) { *u = append(*u, f) }
 
-// undo returns the errors that cause does not hold already.
+// undo returns the errors that cause does not contain already.
 func (u undo) undo(cause error) error {
 	var errs []error
 	for _, f := range slices.Backward(u) {

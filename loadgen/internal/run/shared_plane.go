@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// sharedPlane is a control plane of Stormglass' own that was started before the run and outlives it.
+// sharedPlane is a Stormglass control plane that was started before the run and outlives it.
 type sharedPlane struct {
 	userCluster
 	client *control.Client
@@ -61,7 +61,7 @@ func sharedTarget(ctx context.Context, o Options, runID string, c console) (*tar
 	return t, exitcode.EnvironmentError(t.skipPast(ctx, client))
 }
 
-// skipPast leaves what happened before the run out of its timeline, but for who leads.
+// skipPast leaves events and faults from before the run out of its timeline, except elections: they show who leads.
 func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	events, err := s.Events(ctx, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *target) skipPast(ctx context.Context, s supervisor) error {
 	return nil
 }
 
-// currentProcesses sets the PIDs that components have now: an earlier run may have restarted some.
+// currentProcesses sets the present PIDs of components: an earlier run may have restarted some.
 func currentProcesses(ctx context.Context, client *control.Client, c *control.Cluster) error {
 	status, err := client.Status(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func currentProcesses(ctx context.Context, client *control.Client, c *control.Cl
 	return nil
 }
 
-// checkSettings refuses settings of the control plane that a plane was not started with.
+// checkSettings refuses control plane settings of the scenario with which the plane was not started.
 func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	var errs []error
 	for _, path := range unmet("", reflect.ValueOf(s.ControlPlane), reflect.ValueOf(c.Config)) {
@@ -111,7 +111,7 @@ func checkSettings(s *scenario.Scenario, c control.Cluster) error {
 	return errors.Join(errs...)
 }
 
-// unmet lists the paths of the fields that want sets and have does not set to the same.
+// unmet returns the paths of the fields that want sets and have does not set to the same value.
 func unmet(path string, want, have reflect.Value) []string {
 	switch {
 	case want.IsZero() || want.Kind() == reflect.Map && want.Len() == 0:

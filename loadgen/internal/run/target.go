@@ -27,7 +27,7 @@ type target struct {
 	faultsBefore map[string]bool
 	// leadersBefore are the elections before the run.
 	leadersBefore []control.Event
-	// cloud that simulated nodes are instances of; nil: none.
+	// cloud has the instances of simulated nodes; nil: no cloud.
 	cloud node.Cloud
 
 	lost    context.Context // ends when the target is lost, with the reason as its cause
@@ -37,7 +37,7 @@ type target struct {
 
 // provider is where a target comes from: a bundled plane, a shared one, or a user's cluster.
 type provider interface {
-	// awaitLoss returns why the target is lost, or nil when ctx ends.
+	// awaitLoss returns the reason when the target is lost, or nil when ctx ends.
 	awaitLoss(ctx context.Context) error
 	// lossError wraps the reason of a loss for the user.
 	lossError(loss error) error
@@ -45,9 +45,9 @@ type provider interface {
 	close(lost bool, phases []result.Phase) error
 	// discard is close for a run without a report.
 	discard(lost bool) error
-	// unlock gives back a lock that the run holds there.
+	// unlock releases a lock that the run holds there.
 	unlock() error
-	// lockTaken says who has taken it meanwhile; empty: nobody.
+	// lockTaken says who has taken the lock meanwhile; empty if the run still holds it.
 	lockTaken() string
 }
 
@@ -57,8 +57,8 @@ func newTarget(t *cluster.Target, p provider, s supervisor) *target {
 	return made
 }
 
-// setup makes in the target what the run needs. Until then there is nothing to undo in
-// a target that outlives the run. It returns what the nodes lack that cannot have certificates, if any, in one line.
+// setup makes what the run needs in the target. Before setup there is nothing to undo in a target that outlives the run. told
+// describes in one line what nodes without certificates lack, if any.
 func (t *target) setup(ctx context.Context, c console, started *undo) (told string, err error) {
 	if _, bundled := t.provider.(*bundledPlane); !bundled {
 		started.add(func() error { return t.discard(t.isLost()) })
@@ -94,12 +94,12 @@ func (t *target) watch(parent context.Context) context.Context {
 
 func (t *target) isLost() bool { return t.lost.Err() != nil }
 
-// lossWithin is how long the loss of a target may take to be noticed: package
+// lossWithin is the maximum time until the loss of a target is noticed: package
 // cluster's probe needs most of it.
 const lossWithin = 6 * time.Second
 
 // firstCause returns the loss of the target if err may follow from it, else err. The
-// consequence is often known first, so it waits for the loss.
+// consequence is often seen first, so firstCause waits for the loss.
 func (t *target) firstCause(ctx context.Context, err error) error {
 	if errors.As(err, new(apierrors.APIStatus)) || exitcode.IsUsage(err) {
 		return err

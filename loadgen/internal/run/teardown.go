@@ -13,8 +13,8 @@ import (
 // teardownTimeout bounds all actions of a teardown together.
 const teardownTimeout = 5 * time.Minute
 
-// tearDown does the scenario's teardown, also after an interrupt. What fails is a failure of the environment in a run that
-// was whole until then; else it is a warning beside what ended the run.
+// tearDown does the scenario's teardown, also after an interrupt. If the run was whole until then, an error is a failure of the
+// environment; else it is a warning in addition to what ended the run.
 func (r *run) tearDown() {
 	if len(r.o.Scenario.Teardown) == 0 {
 		return
@@ -30,8 +30,7 @@ func (r *run) tearDown() {
 	r.tornDown(err)
 }
 
-// tornDown notes how a teardown ended. What a limit of the cluster refused is a warning: the run is over, and was judged by its
-// gates.
+// tornDown records how a teardown ended. An error at a limit of the cluster is a warning: the run is over, and its gates judge it.
 func (r *run) tornDown(err error) {
 	breach := breachOf(err)
 	if err != nil {
@@ -50,7 +49,7 @@ func (r *run) tornDown(err error) {
 	}
 }
 
-// tearDown does the actions of the teardown, each whatever became of those before it.
+// tearDown does the actions of the teardown. A failed action does not keep it from doing the next ones.
 func (ps *phases) tearDown(ctx context.Context) error {
 	var errs []error
 	for i := range ps.scenario.Teardown {

@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/objects"
 )
 
-// secretsAPI is the little of an API server that actions on Secrets ask. It has no other resource.
+// secretsAPI is the small part of an API server that actions on Secrets need. It has no other resource.
 type secretsAPI struct {
 	mu      sync.Mutex
 	there   []string
 	deleted []string
-	// onDelete is called before a deletion is answered; nil: nothing is.
+	// onDelete is called before a deletion is answered; nil: no call.
 	onDelete func()
 }
 
@@ -57,7 +57,7 @@ func (s *secretsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tornDown is a run whose phases are over, its teardown, and the Secrets of its cluster.
+// tornDown returns a run whose phases are over, with its teardown and the Secrets of its cluster.
 func tornDown(t *testing.T, body string, secrets ...string) (*run, *secretsAPI) {
 	t.Helper()
 	api := &secretsAPI{there: secrets}
@@ -83,7 +83,7 @@ const brokenTeardown = `teardown:
   - {kind: delete, target: {resource: secrets}}
 `
 
-// An action that fails keeps none of the others, and the environment has failed.
+// An action that fails does not prevent the next ones, and the environment has failed.
 func TestTeardownGoesOnPastFailures(t *testing.T) {
 	r, api := tornDown(t, brokenTeardown, "a", "b")
 	r.tearDown()
@@ -97,7 +97,7 @@ func TestTeardownGoesOnPastFailures(t *testing.T) {
 	}
 }
 
-// What ended a run stays what ended it.
+// A teardown does not change the reason why a run ended.
 func TestTeardownOfARunThatEndedEarly(t *testing.T) {
 	for name, ended := range map[string]func(*run){
 		"interrupted": func(r *run) { r.info.Interrupted = true },
@@ -124,7 +124,7 @@ func TestNoTeardownOfALostTarget(t *testing.T) {
 	}
 }
 
-// An action whose target selects nothing is no failure: it is counted.
+// An action whose target selects nothing is not a failure: it is counted.
 func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 	r, _ := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, labelSelector: app=web}}\n  - {kind: delete, collection: true, target: {resource: secrets}}\n")
 	r.tearDown()
@@ -138,7 +138,7 @@ func TestActionsThatSelectNothingAreCounted(t *testing.T) {
 	}
 }
 
-// The display does not stay at the last phase while the teardown goes on, nor while the run ends.
+// The display leaves the last phase during the teardown and while the run ends.
 func TestTeardownIsShown(t *testing.T) {
 	r, api := tornDown(t, "teardown:\n  - {kind: delete, target: {resource: secrets, names: [a]}}\n", "a")
 	last := &r.o.Scenario.Phases[0]
@@ -164,7 +164,7 @@ type shown struct{ last Snapshot }
 func (*shown) Step(string)       {}
 func (s *shown) Live(n Snapshot) { s.last = n }
 
-// The last state that is shown is the true one: it stays while what the run made is removed.
+// The last state shown is the true one. It stays while the objects of the run are removed.
 func TestFailureIsShown(t *testing.T) {
 	r, _ := tornDown(t, "")
 	var seen shown

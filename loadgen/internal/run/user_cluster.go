@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lostCleanupWithin bounds the end of nodes and the clean-up, each, where the cluster is gone: it may come back.
+// lostCleanupWithin bounds the end of nodes and, separately, the cleanup if the cluster is gone: it may come back.
 const lostCleanupWithin = 20 * time.Second
 
 // unlockTimeout bounds the release of a lock, which expires by itself.
@@ -27,10 +27,9 @@ type userCluster struct {
 	lock    *cluster.Lock // nil: it has none
 }
 
-// askForCluster checks a user's cluster, and the Prometheus that scrapes it if the
-// metrics are read from one, and asks before anything is made. The scenario's
-// interval becomes that Prometheus' if it is longer. Without ends, nodes are all that is made there. The run holds the cluster's
-// lock afterwards.
+// askForCluster checks a user's cluster, and the Prometheus that scrapes it if metrics are read from one, and asks the user before
+// anything is made. The Prometheus' interval replaces the scenario's if it is longer. If ends is nil, the run only makes nodes
+// there. The run holds the cluster's lock afterwards.
 func askForCluster(ctx context.Context, o Options, gates []gate.Compiled, ends *aborts, runID string, c console) (*target, *promimport.Source, error) {
 	if err := refuseFaults(o.Scenario); err != nil {
 		return nil, nil, err
@@ -85,11 +84,11 @@ func cleanupCommand(o Options, runID string) string {
 	return "loadgen cleanup " + o.Kubeconfig.Flags() + " --run " + runID
 }
 
-// clockNote is the difference of clocks that a note tells of.
+// clockNote is the difference of clocks above which a note reports it.
 const clockNote = 5 * time.Second
 
-// findPrometheus looks for the cluster's targets in the Prometheus that the metrics are
-// read from. It returns nil without one.
+// findPrometheus looks for the cluster's targets in the Prometheus from which metrics are
+// read. It returns nil without one.
 func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.Target, s *scenario.Scenario) (*promimport.Source, error) {
 	if config == nil {
 		return nil, nil
@@ -142,7 +141,7 @@ func (u *userCluster) awaitLoss(ctx context.Context) error {
 
 func (u *userCluster) lossError(loss error) error { return exitcode.EnvironmentError(loss) }
 
-// unlock gives the cluster's lock back. It may be called again.
+// unlock releases the cluster's lock. It may be called again.
 func (u *userCluster) unlock() error {
 	ctx, cancel := u.windUp(unlockTimeout)
 	defer cancel()
@@ -153,8 +152,8 @@ func (u *userCluster) lockTaken() string { return u.lock.Taken() }
 
 func (u *userCluster) close(lost bool, _ []result.Phase) error { return u.discard(lost) }
 
-// discard removes what the run made. The error names what is left and the command that
-// removes it.
+// discard removes what the run made. The error names the objects left and the command
+// that removes them.
 func (u *userCluster) discard(lost bool) error {
 	u.step("removing what the run made from the cluster")
 	within := windUpTimeout

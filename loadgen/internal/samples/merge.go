@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// merger adds the slots of several recorders, which begin and end at multiples of Width. A merged slot ends where one of
-// every recorder ends: it is as long as the longest of them.
+// merger adds up the slots of several recorders, which begin and end at multiples of Width. A merged slot ends where slots of
+// all recorders end, so it is as long as the longest of them.
 type merger struct {
 	sources []source
-	from    int64 // Unix milliseconds up to which slots were merged; 0: none yet
+	from    int64 // Unix milliseconds up to which slots were merged; 0 at the start
 }
 
 type source struct {
 	slots []Slot
-	over  bool // it is not waited for
+	over  bool // the merger does not wait for it
 }
 
 func newMerger(n int) *merger { return &merger{sources: make([]source, n)} }
 
-// add takes in a slot and returns the merged ones that are whole now.
+// add adds a slot and returns the merged slots that are complete.
 func (m *merger) add(of int, s Slot) []Slot {
 	if end := s.Begin + s.Millis; end <= m.from {
-		return nil // its recorder was over
+		return nil // the merger stopped waiting for its recorder
 	}
 	m.sources[of].slots = append(m.sources[of].slots, s)
 	return m.whole()
 }
 
-// end stops waiting for a recorder and returns the merged slots that are whole now.
+// end stops waiting for a recorder and returns the merged slots that are complete.
 func (m *merger) end(of int) []Slot {
 	m.sources[of].over = true
 	return m.whole()
@@ -44,7 +44,7 @@ func (m *merger) whole() (all []Slot) {
 	}
 }
 
-// next is where the next merged slot ends. False: it is not whole, or there is none.
+// next returns the end of the next merged slot, or false if the slot is incomplete or missing.
 func (m *merger) next() (until int64, ok bool) {
 	for _, s := range m.sources {
 		if len(s.slots) == 0 {
@@ -60,7 +60,7 @@ func (m *merger) next() (until int64, ok bool) {
 	if until == 0 {
 		return 0, false
 	}
-	// It ends within no slot.
+	// Extend it until it ends within no slot.
 	for again := true; again; {
 		again = false
 		for _, s := range m.sources {
@@ -82,7 +82,7 @@ func (m *merger) next() (until int64, ok bool) {
 	return until, true
 }
 
-// take adds the slots that begin before until.
+// take sums the slots that begin before until.
 func (m *merger) take(until int64) Slot {
 	sum := Slot{Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	for i := range m.sources {
@@ -127,5 +127,5 @@ func (s StreamSlot) plus(o StreamSlot) StreamSlot {
 	return StreamSlot{Breaks: s.Breaks + o.Breaks, Relists: s.Relists + o.Relists, Delivered: s.Delivered + o.Delivered}
 }
 
-// boundary is the last multiple of Width up to now.
+// boundary returns the last multiple of Width that is not after now.
 func boundary(now time.Time) time.Time { return now.Round(0).Truncate(Width) }

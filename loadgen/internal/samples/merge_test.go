@@ -9,7 +9,7 @@ func slot(begin, millis, succeeded int64) Slot {
 	return Slot{Begin: begin, Millis: millis, Requests: map[string]RequestSlot{"reads": {Succeeded: succeeded, Slowest: float64(succeeded), Failed: map[string]int64{"500": 1}}}}
 }
 
-// A merged slot ends where one of every recorder ends, and has all that they counted.
+// A merged slot ends where slots of all recorders end, and sums their counts.
 func TestMergedSlotsEndWhereAllEnd(t *testing.T) {
 	m := newMerger(2)
 	if got := m.add(0, slot(1000, 100, 1)); got != nil {
@@ -20,7 +20,7 @@ func TestMergedSlotsEndWhereAllEnd(t *testing.T) {
 		got[0].Requests["reads"].Slowest != 2 || got[0].Requests["reads"].Failed["500"] != 2 {
 		t.Errorf("two slots of the same time: %+v", got)
 	}
-	// The second was run late: its slot is as long as three of the first's.
+	// The second recorder ran late: its slot is as long as three slots of the first one.
 	for i := range int64(2) {
 		if got := append(m.add(0, slot(1100+100*i, 100, 1)), []Slot{}...); len(got) > 0 {
 			t.Errorf("merged before the other's: %+v", got)
@@ -33,7 +33,7 @@ func TestMergedSlotsEndWhereAllEnd(t *testing.T) {
 	if len(got) != 1 || got[0].Begin != 1100 || got[0].Millis != 300 || got[0].Requests["reads"].Succeeded != 8 {
 		t.Errorf("a long slot: %+v", got)
 	}
-	// One that is over is not waited for, and what it brought counts.
+	// The merger does not wait for a recorder that has ended, but counts its slots.
 	m.add(1, slot(1400, 100, 4))
 	if got := m.end(1); len(got) > 0 {
 		t.Errorf("merged without the first's: %+v", got)
@@ -44,7 +44,7 @@ func TestMergedSlotsEndWhereAllEnd(t *testing.T) {
 	}
 }
 
-// Slots of recorders that send them are in the file of the one that merges them.
+// A recorder that merges writes the slots of sending recorders to its file.
 func TestRecorderWritesMergedSlots(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(dir, nil)
@@ -82,7 +82,7 @@ func TestRecorderWritesMergedSlots(t *testing.T) {
 	}
 }
 
-// A recorder that sends cuts slots at multiples of their width.
+// A sending recorder cuts slots at multiples of their width.
 func TestSentSlotsAreAligned(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_040)
 	var sent []Slot

@@ -13,31 +13,31 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quiet is how long the streams of a load have to be calm before what happens
-// next is an event of its own.
+// quiet is how long a load must have no event of a kind before the next one is
+// reported as a new event.
 const quiet = 5 * time.Second
 
-// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use; a nil
-// one gives loads nothing to count in, and they do not.
+// Recorder writes pulse.jsonl, or sends the slots. Its methods are safe for concurrent use. A nil
+// Recorder returns nil counters, which count nothing.
 type Recorder struct {
-	f     *os.File // nil: slots are sent
+	f     *os.File // nil if slots are sent
 	event func(result.Event)
 	send  func(Slot) error
-	now   func() time.Time // by which slots are cut, where they are merged with others
+	now   func() time.Time // clock for aligned slots; nil if slots are not aligned
 
 	mu          sync.Mutex
-	follow      func(Slot) // nil: nobody does
-	merger      *merger    // nil: there are no others' slots
-	from        time.Time  // of the slot under way
+	follow      func(Slot) // nil if Follow was not called
+	merger      *merger    // nil if there are no other recorders
+	from        time.Time  // start of the current slot
 	requests    map[string]*Requests
 	streams     map[string]*Streams
-	last        map[string]time.Time // by kind of event and load: when it happened last
-	undelivered []result.Event       // of a few seconds: two for each load in five
-	news        chan struct{}        // there are undelivered events
+	last        map[string]time.Time // time of the last event by kind and load
+	undelivered []result.Event       // events of a few seconds: at most two per load in five seconds
+	news        chan struct{}        // signals undelivered events
 }
 
-// Open creates pulse.jsonl in dir, which must not exist yet. event is
-// called when relists and breaks of a load begin; it may be nil.
+// Open creates pulse.jsonl in dir, which must not contain it yet. The recorder calls event
+// when a series of relists or watch breaks of a load begins; event may be nil.
 func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.PulseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -53,8 +53,8 @@ func Open(dir string, event func(result.Event)) (*Recorder, error) {
 	}, nil
 }
 
-// Sending makes a recorder that sends each slot, also an empty one. Slots begin and end at multiples of Width by the
-// clock now, which the recorder that merges them goes by.
+// Sending returns a recorder that sends each slot, including empty ones. Slots begin and end at multiples of Width by the
+// clock now, which must be the clock of the recorder that merges them.
 func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	return &Recorder{
 		send: send, now: now, event: func(result.Event) {}, from: boundary(now()),
@@ -63,14 +63,14 @@ func Sending(send func(Slot) error, now func() time.Time) *Recorder {
 	}
 }
 
-// Merge adds the slots of n others, which Sending makes, to those that are written. Call it before Run.
+// Merge adds the slots of n other recorders, made by Sending, to the recorder's own slots. Call it before Run.
 func (r *Recorder) Merge(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now, r.merger, r.from = time.Now, newMerger(n+1), boundary(time.Now())
 }
 
-// Add takes in a slot of one of the others, by its number from 0.
+// Add adds a slot of another recorder, by its number from 0.
 func (r *Recorder) Add(of int, s Slot) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -80,14 +80,14 @@ func (r *Recorder) Add(of int, s Slot) error {
 	return r.writeAll(r.merger.add(of+1, s))
 }
 
-// End stops waiting for the slots of one of the others.
+// End stops waiting for the slots of another recorder.
 func (r *Recorder) End(of int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.writeAll(r.merger.end(of + 1))
 }
 
-// Requests is where the requests of the load of that name are counted.
+// Requests returns the request counter of a load.
 func (r *Recorder) Requests(load string) *Requests {
 	if r == nil {
 		return nil
@@ -101,15 +101,15 @@ func (r *Recorder) Requests(load string) *Requests {
 	return c
 }
 
-// Follow calls f at the end of each slot with what the loads did in it, also if that is nothing. f must return at once and not
-// use the Recorder. Call it before the first load asks for its Requests.
+// Follow calls f at the end of each slot with the results of all loads, including empty slots. f must return at once and must
+// not use the Recorder. Call Follow before any load calls Requests.
 func (r *Recorder) Follow(f func(Slot)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.follow = f
 }
 
-// Streams is where the watches of the load of that name are counted.
+// Streams returns the watch counter of a load.
 func (r *Recorder) Streams(load string) *Streams {
 	if r == nil {
 		return nil
@@ -117,7 +117,7 @@ func (r *Recorder) Streams(load string) *Streams {
 	return counterOf(&r.mu, r.streams, load)
 }
 
-// counterOf returns the counter of a load, which it makes at the first call.
+// counterOf returns the counter of a load and creates it on the first call.
 func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	mu.Lock()
 	defer mu.Unlock()
@@ -127,9 +127,9 @@ func counterOf[T any](mu *sync.Mutex, all map[string]*T, load string) *T {
 	return all[load]
 }
 
-// Run ends a slot every Width until ctx ends, which is no error. Events are delivered
-// in another goroutine: writing them to a disk that a fault keeps busy must not make
-// the slots longer.
+// Run ends a slot every Width until ctx ends, and then returns nil. It delivers events
+// in another goroutine, because writing them to a disk that a fault keeps busy must not
+// make the slots longer.
 func (r *Recorder) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -180,10 +180,10 @@ func (r *Recorder) runAligned(ctx context.Context) error {
 	}
 }
 
-// Close writes the last slot and delivers the remaining events. Nothing is counted after it.
+// Close writes the last slot and delivers the remaining events. Later counts are lost.
 func (r *Recorder) Close() error {
 	now := time.Now()
-	if r.now != nil { // what was counted since the last boundary is in a slot of its own
+	if r.now != nil { // counts since the last boundary get a separate slot
 		now = boundary(r.now()).Add(Width)
 	}
 	err := r.flush(now)
@@ -202,15 +202,15 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// flush ends the slot under way at now.
+// flush ends the current slot at now.
 func (r *Recorder) flush(now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Whole milliseconds of the slots' boundaries, so that they join.
+	// Round to the milliseconds of the slots' boundaries, so that slots are contiguous.
 	s := Slot{Begin: r.from.UnixMilli(), Requests: map[string]RequestSlot{}, Streams: map[string]StreamSlot{}}
 	s.Millis = now.UnixMilli() - s.Begin
 	if s.Millis <= 0 {
-		return nil // the next slot takes it in; also when the clock was set back
+		return nil // the next slot includes it; this also happens when the clock is set back
 	}
 	r.from = now
 	for load, c := range r.requests {
@@ -257,14 +257,14 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
-	// One write, no sync: what a process has written outlives its kill.
+	// Write once and do not sync: written data survives a kill of the process.
 	if _, err := r.f.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
 	return nil
 }
 
-// note keeps the first of many equal events for delivery; the slots count them all.
+// note keeps the first event of a series for delivery. The slots count all events.
 func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Time) {
 	if n == 0 {
 		return
@@ -274,7 +274,7 @@ func (r *Recorder) note(kind result.EventKind, load string, n int64, now time.Ti
 		r.undelivered = append(r.undelivered, result.Event{Time: now.UTC(), Kind: kind, Name: load, Detail: fmt.Sprintf("%d at first", n)})
 		select {
 		case r.news <- struct{}{}:
-		default: // known already
+		default: // already signaled
 		}
 	}
 	r.last[key] = now

@@ -77,7 +77,7 @@ func TestSlotsHoldTheirResults(t *testing.T) {
 	}
 }
 
-// Nothing may be lost or doubled between slots under concurrent counting.
+// Concurrent counting neither loses nor duplicates requests between slots.
 func TestNoRequestIsLostBetweenSlots(t *testing.T) {
 	dir, r := open(t, nil)
 	const loads, each = 4, 5000
@@ -140,7 +140,7 @@ func TestRelistStormIsOneEvent(t *testing.T) {
 	}
 }
 
-// A timeline on a disk that stalls does not make slots longer.
+// A stalled disk under the timeline does not make slots longer.
 func TestStalledTimelineDoesNotDelaySamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalled := make(chan struct{})
@@ -150,7 +150,7 @@ func TestStalledTimelineDoesNotDelaySamples(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- r.Run(ctx) }()
 		r.Streams("flood").Relisted()
-		time.Sleep(Width / 2) // of the test's own clock
+		time.Sleep(Width / 2) // with the test's clock
 		for range 10 {
 			r.Requests("reads").Succeeded(time.Millisecond, 0)
 			time.Sleep(Width)

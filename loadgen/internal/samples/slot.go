@@ -1,9 +1,9 @@
-// Package samples counts what each load did ten times a second: requests that succeeded
-// or failed, the slowest of them; watches that broke or had to list again, deliveries.
-// Package recovery computes from it for how long a fault affected a load.
+// Package samples counts the results of each load ten times a second: succeeded and failed
+// requests and the slowest of them, watches that broke or had to list again, and deliveries.
+// Package recovery derives from them how long a fault affected a load.
 //
-// A load asks the Recorder for its Requests or Streams once and counts there: a request
-// costs an atomic addition and a maximum, a failed one a lock. One goroutine writes a line
+// A load gets its Requests or Streams from the Recorder once and counts there. A request
+// costs an atomic addition and a maximum, a failed one also a lock. One goroutine writes a line
 // of pulse.jsonl for each slot in which something ended: about 1 MB per load and hour of
 // a busy run. A slot has length Width, unless the machine ran the recorder late.
 package samples
@@ -20,43 +20,43 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Width of a slot, where the machine runs the recorder in time.
+// Width is the length of a slot, unless the machine ran the recorder late.
 const Width = 100 * time.Millisecond
 
-// Slot is a line of pulse.jsonl: what the loads did in a stretch of time.
-// Loads that did nothing in it are left out, and so is a slot without any.
+// Slot is a line of pulse.jsonl: the results of all loads in an interval.
+// It leaves out loads without results. A slot without any loads is not written.
 type Slot struct {
 	Begin    int64                  `json:"t"`                  // Unix milliseconds
-	Millis   int64                  `json:"ms"`                 // its length
+	Millis   int64                  `json:"ms"`                 // length
 	Requests map[string]RequestSlot `json:"requests,omitempty"` // by load
-	Streams  map[string]StreamSlot  `json:"streams,omitempty"`  // by load; the simulated nodes' are Nodes
+	Streams  map[string]StreamSlot  `json:"streams,omitempty"`  // by load; simulated nodes count as Nodes
 }
 
-// Nodes is the name under which simulated nodes count their watches: no load is
-// called so.
+// Nodes is the name under which simulated nodes count their watches. No load has
+// this name.
 const Nodes = "simulated nodes"
 
-// From is when the slot begins.
+// From returns when the slot begins.
 func (s Slot) From() time.Time { return time.UnixMilli(s.Begin).UTC() }
 
-// Until is when it ends.
+// Until returns when the slot ends.
 func (s Slot) Until() time.Time { return time.UnixMilli(s.Begin + s.Millis).UTC() }
 
 // RequestSlot counts the requests of one load that ended in a slot.
 type RequestSlot struct {
-	Succeeded int64            `json:"ok,omitempty"`      // answered with 2xx
+	Succeeded int64            `json:"ok,omitempty"`      // response 2xx
 	Failed    map[string]int64 `json:"failed,omitempty"`  // by outcome
-	Unsent    int64            `json:"unsent,omitempty"`  // arrivals that found no free slot
+	Unsent    int64            `json:"unsent,omitempty"`  // arrivals without a free slot
 	Slowest   float64          `json:"slowest,omitempty"` // seconds since the intended start
-	// External is the slowest without the generator's own delay; nil in runs that
-	// were recorded before it was.
+	// External is the slowest without the generator's own delay. It is nil in runs that
+	// were recorded before the field existed.
 	External *float64 `json:"external,omitempty"`
 
-	took []bucket // how long each took; for a Window
+	took []bucket // durations, for a Window
 }
 
-// SlowestExternal is the slowest request without the generator's own delay, as far
-// as that is known.
+// SlowestExternal returns the slowest request without the generator's own delay, or
+// Slowest if that is unknown.
 func (s RequestSlot) SlowestExternal() float64 {
 	if s.External == nil {
 		return s.Slowest
@@ -64,7 +64,7 @@ func (s RequestSlot) SlowestExternal() float64 {
 	return *s.External
 }
 
-// Failures is the number of requests that failed.
+// Failures returns the number of failed requests.
 func (s RequestSlot) Failures() int64 {
 	var n int64
 	for _, f := range s.Failed {
@@ -77,13 +77,13 @@ func (s RequestSlot) empty() bool { return s.Succeeded == 0 && len(s.Failed) == 
 
 // StreamSlot counts the events of one load's watches in a slot.
 type StreamSlot struct {
-	Breaks    int64 `json:"breaks,omitempty"`    // ended out of turn
+	Breaks    int64 `json:"breaks,omitempty"`    // ended for other reasons than the server's timeout
 	Relists   int64 `json:"relists,omitempty"`   // had to list again
 	Delivered int64 `json:"delivered,omitempty"` // first deliveries of acknowledged writes
 }
 
-// Read reads the slots of the run in dir, in the order of their time. A last
-// line that was cut off, as by a kill, is left out. A run without the file has
+// Read reads the slots of the run in dir in chronological order. It skips a last
+// line that was cut off, for example by a kill. A run without the file has
 // no slots. Every error is a *result.Damaged.
 func Read(dir string) ([]Slot, error) {
 	slots, err := result.ReadLines[Slot](dir, result.PulseFile)
@@ -98,7 +98,7 @@ func Read(dir string) ([]Slot, error) {
 	return slots, err
 }
 
-// Check reports whether a recorder may have written the slot.
+// Check returns an error if no recorder can have written the slot.
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
@@ -122,23 +122,23 @@ func (s Slot) Check() error {
 }
 
 func countable(counts ...int64) bool {
-	const most = 1e12 // in a tenth of a second, and sums of them do not overflow
+	const most = 1e12 // in a tenth of a second; small enough that sums do not overflow
 	return !slices.ContainsFunc(counts, func(n int64) bool { return n < 0 || n > most })
 }
 
-// Requests counts those of one load. Its methods are safe for concurrent use;
-// of a nil one they do nothing.
+// Requests counts the requests of one load. Its methods are safe for concurrent use
+// and do nothing on a nil Requests.
 type Requests struct {
 	succeeded, unsent atomic.Int64
 	slowest, external atomic.Int64 // nanoseconds
-	spread            *histogram   // nil: nobody follows
+	spread            *histogram   // nil if Follow was not called
 
 	mu     sync.Mutex
 	failed map[string]int64
 }
 
-// Succeeded counts a request that was answered with 2xx, after took since its
-// intended start; up to own of it may be the generator's own delay.
+// Succeeded counts a request with a 2xx response. took is the time since its
+// intended start, own the part of it that the generator may have delayed the request.
 func (r *Requests) Succeeded(took, own time.Duration) {
 	if r != nil {
 		r.succeeded.Add(1)
@@ -147,7 +147,7 @@ func (r *Requests) Succeeded(took, own time.Duration) {
 	}
 }
 
-// Failed counts a request that was not, by its outcome as in result.Requests.
+// Failed counts a failed request by its outcome, as in result.Requests.
 func (r *Requests) Failed(outcome string, took, own time.Duration) {
 	if r == nil {
 		return
@@ -169,14 +169,14 @@ func (r *Requests) took(took, own time.Duration) {
 	raise(&r.external, took-own)
 }
 
-// Unsent counts an arrival that found no free slot.
+// Unsent counts an arrival without a free slot.
 func (r *Requests) Unsent() {
 	if r != nil {
 		r.unsent.Add(1)
 	}
 }
 
-// raise makes a maximum of d, if it is lower.
+// raise sets a maximum to d if d is higher.
 func raise(maximum *atomic.Int64, d time.Duration) {
 	for {
 		so := maximum.Load()
@@ -186,8 +186,8 @@ func raise(maximum *atomic.Int64, d time.Duration) {
 	}
 }
 
-// take hands over what was counted since the last time. A request that ends
-// meanwhile may be in this slot with its count and in the next with its time.
+// take returns the counts since the last call. A request that ends during the call
+// may have its count in this slot and its duration in the next one.
 func (r *Requests) take() RequestSlot {
 	s := RequestSlot{Succeeded: r.succeeded.Swap(0), Unsent: r.unsent.Swap(0), Slowest: time.Duration(r.slowest.Swap(0)).Seconds()}
 	s.External = new(time.Duration(r.external.Swap(0)).Seconds())
@@ -198,11 +198,11 @@ func (r *Requests) take() RequestSlot {
 	return s
 }
 
-// Streams counts what happens to watches. Its methods are safe for concurrent
-// use; of a nil one they do nothing.
+// Streams counts the events of watches. Its methods are safe for concurrent use
+// and do nothing on a nil Streams.
 type Streams struct{ breaks, relists, delivered atomic.Int64 }
 
-// Broke counts a watch that ended out of turn: not by its server's timeout.
+// Broke counts a watch that ended for another reason than its server's timeout.
 func (s *Streams) Broke() {
 	if s != nil {
 		s.breaks.Add(1)

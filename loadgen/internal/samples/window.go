@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Span is how far back the recent figures of a Window reach.
+// Span is the length of time that the recent values of a Window cover.
 const Span = 5 * time.Second
 
-// Window sums up what all loads did in the last Span and since the start. The zero value is empty. It is for one goroutine.
+// Window sums the results of all loads in the last Span and since the start. The zero value is empty. It is not safe for
+// concurrent use.
 type Window struct {
 	slots         []summary // of the last Span, oldest first
 	recent, total Counts
-	took          [buckets]int64 // of the recent
+	took          [buckets]int64 // durations in the last Span
 }
 
-// canceled is the outcome of requests that were given up because the run ended.
+// canceled is the outcome of requests that were canceled because the run ended.
 const canceled = "canceled"
 
 type summary struct {
@@ -28,9 +29,9 @@ type summary struct {
 
 // Counts are numbers of requests.
 type Counts struct {
-	Ended     int64 // in any way, but those that were given up because the run ended
-	Throttled int64 // answered with 429
-	// Errors that are the server's: 5xx, no whole answer, or none in time.
+	Ended     int64 // with any outcome, except for requests canceled because the run ended
+	Throttled int64 // response 429
+	// Errors are failures of the server: 5xx, no complete response, or no response in time.
 	Errors int64
 }
 
@@ -40,7 +41,7 @@ func (c *Counts) add(o Counts, sign int64) {
 	c.Errors += sign * o.Errors
 }
 
-// Add takes in a slot that has just ended; Recorder.Follow gives it.
+// Add adds a slot that has just ended, as passed by Recorder.Follow.
 func (w *Window) Add(s Slot) {
 	n := summary{until: s.Until()}
 	for _, r := range s.Requests {
@@ -84,11 +85,11 @@ func (c *Counts) count(outcome string, n int64) {
 // Recent counts the requests that ended in the last Span.
 func (w *Window) Recent() Counts { return w.recent }
 
-// Total counts those that ended since the first slot.
+// Total counts the requests that ended since the first slot.
 func (w *Window) Total() Counts { return w.total }
 
-// Over is how many recent requests took longer than d, without the generator's own delay; those that took up to 6% longer
-// may be left out.
+// Over returns how many recent requests took longer than d, without the generator's own delay. It may miss requests that took
+// up to 6% longer than d.
 func (w *Window) Over(d time.Duration) (n int64) {
 	for i := bucketOf(d) + 1; i < buckets; i++ {
 		n += w.took[i]
@@ -96,7 +97,7 @@ func (w *Window) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Longest is the time that all but n of the recent requests did not exceed, up to 6% more; 0 if there are no more than n.
+// Longest returns a time that all recent requests except n did not exceed, up to 6% too high. It is 0 for at most n requests.
 func (w *Window) Longest(n int64) time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if n -= w.took[i]; n < 0 {
@@ -106,7 +107,7 @@ func (w *Window) Longest(n int64) time.Duration {
 	return 0
 }
 
-// Buckets of durations: one below the shortest, and perOctave in each doubling of it; the last takes all that is longer.
+// Buckets of durations: one below the shortest, and perOctave in each doubling. The last one includes all longer durations.
 const (
 	shortest  = 10 // 2^10 ns, about a microsecond
 	perOctave = 16
@@ -128,7 +129,7 @@ func bucketOf(d time.Duration) int {
 	return min(1+(power-shortest)*perOctave+part, buckets-1)
 }
 
-// edge is the upper edge of a bucket.
+// edge returns the upper edge of a bucket.
 func edge(i int) time.Duration {
 	if i == 0 {
 		return 1 << shortest
@@ -137,7 +138,7 @@ func edge(i int) time.Duration {
 	return time.Duration(perOctave+part+1) << (shortest + octave - 4)
 }
 
-// histogram counts durations. It is safe for concurrent use; a nil one counts nothing.
+// histogram counts durations. It is safe for concurrent use. A nil histogram counts nothing.
 type histogram [buckets]atomic.Int64
 
 func (h *histogram) add(d time.Duration) {

@@ -21,17 +21,17 @@ func TestWindowCountsWhatTheServerFailed(t *testing.T) {
 	for range 90 {
 		reads.Succeeded(10*time.Millisecond, 0)
 	}
-	writes.Failed("409", 20*time.Millisecond, 0) // the load's own doing
+	writes.Failed("409", 20*time.Millisecond, 0) // a conflict within the load
 	writes.Failed("429", 30*time.Millisecond, 0)
 	for _, o := range []string{"500", "503", "timeout", "reset", "refused", "truncated", "goaway", "protocol"} {
 		writes.Failed(o, 2*time.Second, time.Second)
 	}
-	writes.Failed("canceled", time.Minute, 0) // by the end of the run
+	writes.Failed("canceled", time.Minute, 0) // because the run ended
 	step(Width)
 	if got, want := w.Recent(), (Counts{Ended: 100, Throttled: 1, Errors: 8}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if n := w.Over(900 * time.Millisecond); n != 8 { // a second of the two was ours
+	if n := w.Over(900 * time.Millisecond); n != 8 { // the generator delayed them by one of two seconds
 		t.Errorf("%d over 900 ms", n)
 	}
 	if n := w.Over(1100 * time.Millisecond); n != 0 {
@@ -58,7 +58,7 @@ func TestWindowCountsWhatTheServerFailed(t *testing.T) {
 	}
 }
 
-// A bucket's upper edge is at most 6.25% over what is in it, and never below.
+// A bucket's upper edge exceeds its values by at most 6.25% and is never below them.
 func TestBucketsAreNarrow(t *testing.T) {
 	for d := time.Microsecond; d < time.Hour; d += d/7 + 1 {
 		i := bucketOf(d)

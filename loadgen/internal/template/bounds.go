@@ -12,28 +12,29 @@ import (
 	"time"
 )
 
-// Bounds limit what the templates of one file, or of one import, may take, so that a wrong number or a hostile text uses up neither
-// the memory nor the time. They are for one goroutine.
+// Bounds limit the resources of the templates of one file or one import, so that a wrong number or a malicious text
+// exhausts neither memory nor time. Bounds must be used by one goroutine only.
 type Bounds struct {
 	steps    int
 	deadline time.Time
 }
 
 const (
-	// mostSteps: turns of loops and calls of templates.
+	// mostSteps is the maximum number of loop iterations and template calls.
 	mostSteps = 1_000_000
-	// mostElements of a list or map, with the elements of lists and maps in it.
+	// mostElements is the maximum number of elements of a list or map, including nested ones.
 	mostElements = 1_000_000
-	// mostProduct of the sizes of two arguments: what a function such as replace makes of them at most, in bytes.
+	// mostProduct is the maximum product of the sizes of two arguments. It limits the output of functions such as
+	// replace, in bytes.
 	mostProduct = 256 << 20
-	// longest time of all executions together.
+	// longest is the maximum time of all executions together.
 	longest = 20 * time.Second
 )
 
-// NewBounds begins a new count.
+// NewBounds starts a new count.
 func NewBounds() *Bounds { return &Bounds{deadline: time.Now().Add(longest)} }
 
-// Begin begins another count, for a template that is executed again and again.
+// Begin resets the count, for a template that is executed repeatedly.
 func (b *Bounds) Begin() { b.steps, b.deadline = 0, time.Now().Add(longest) }
 
 func (b *Bounds) step(n int) error {
@@ -46,7 +47,7 @@ func (b *Bounds) step(n int) error {
 	return nil
 }
 
-// stepName is the function that counts.
+// stepName is the name of the function that counts steps.
 const stepName = "stormglassStep"
 
 // Functions wraps the functions of a template, and the printing functions of text/template, with bounds on arguments and results.
@@ -62,7 +63,7 @@ func (b *Bounds) Functions(all template.FuncMap) template.FuncMap {
 	return out
 }
 
-// turns counts the turns that a loop over v takes, and gives v.
+// turns counts the iterations of a loop over v and returns v.
 func (b *Bounds) turns(v ...any) (any, error) {
 	if len(v) == 0 {
 		return nil, b.step(1)
@@ -88,7 +89,7 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// bound wraps a function. text/template makes an error of what a function panics with.
+// bound wraps a function. text/template converts a panic of the function to an error.
 func (b *Bounds) bound(f any) any {
 	of := reflect.ValueOf(f)
 	if of.Kind() != reflect.Func {
@@ -111,7 +112,7 @@ func (b *Bounds) bound(f any) any {
 	}).Interface()
 }
 
-// fits refuses arguments from which a function could make too large a value.
+// fits rejects arguments from which a function could create too large a value.
 func fits(args []reflect.Value) error {
 	largest, second := 1, 1
 	for _, v := range args {
@@ -134,7 +135,7 @@ func fits(args []reflect.Value) error {
 	return nil
 }
 
-// within reports whether a value is within the bounds, with all that is in it.
+// within reports whether a value, including nested values, is within the bounds.
 func within(v reflect.Value) bool {
 	text, elements := mostRendered, mostElements
 	var take func(v reflect.Value, depth int) bool
@@ -177,7 +178,7 @@ func within(v reflect.Value) bool {
 
 func isSimple(k reflect.Kind) bool { return k >= reflect.Bool && k <= reflect.Complex128 }
 
-// Count makes the loops and calls of a parsed template count. The template must have been parsed with Functions.
+// Count makes the loops and template calls of a parsed template count. The template must have been parsed with Functions.
 func (b *Bounds) Count(parsed *template.Template) {
 	for _, t := range parsed.Templates() {
 		if t.Tree != nil {
@@ -218,5 +219,5 @@ func countAll(tree *parse.Tree, list *parse.ListNode) {
 	}
 }
 
-// Writer writes to a buffer, up to a bound.
+// Writer returns a writer to a buffer that limits its size.
 func (b *Bounds) Writer(to *bytes.Buffer) io.Writer { return bounded{to} }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A template whose loops, values or output have no end is refused in a moment, with a reason.
+// A template with unbounded loops, values or output is rejected quickly, with a reason.
 func TestTemplatesAreBounded(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"doubled text":        {`{{$x := "xxxxxxxx"}}{{range until 40}}{{$x = print $x $x}}{{end}}{{len $x}}`, "a function makes a value of over 16 MiB"},
@@ -40,7 +40,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 }
 
-// chain defines templates of which each calls the one before it twice.
+// chain defines n templates. Each calls the previous one twice.
 func chain(n int) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {

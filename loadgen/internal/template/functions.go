@@ -16,13 +16,13 @@ const (
 	letters = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
-// keyMakers are functions of sprig that make keys, of which each is another at every call.
+// keyMakers are sprig functions that create keys. They return a different result at every call.
 var keyMakers = []string{
 	"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 	"bcrypt", "htpasswd", "encryptAES",
 }
 
-// Functions are sprig's that depend on their arguments alone, and its functions that draw, from random.
+// Functions returns sprig's functions that depend only on their arguments, and its random functions, which draw from random.
 func Functions(random *rand.Rand) template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range keyMakers {
@@ -106,7 +106,7 @@ func Functions(random *rand.Rand) template.FuncMap {
 	return all
 }
 
-// countable refuses numbers of pieces of that size that use up the memory.
+// countable rejects a number of pieces of the given size that would exhaust the memory.
 func countable(what string, n, size int) error {
 	if n > mostRepeated/size {
 		return fmt.Errorf("%s of %d is too large: at most %d", what, n, mostRepeated/size)

@@ -7,20 +7,20 @@ import (
 	"text/template/parse"
 )
 
-// quick gives the values of a template whose actions are values by name and functions of one number, as {{.Replica}} and
-// {{randAlphaNum 20}}, without text/template's reflection, which costs more than all else of such a rendering.
+// quick evaluates a template whose actions are only named values and functions of one number, such as {{.Replica}} and
+// {{randAlphaNum 20}}. It avoids text/template's reflection, which costs more than the rest of such a rendering.
 type quick []action
 
-// action is one of a template: the value of that name or, with draw, what draw makes of n.
+// action is an action of a template: the value called name or, if draw is set, the result of draw(n).
 type action struct {
 	name string
 	draw func(int) (string, error)
 	n    int
 }
 
-// newQuick is nil for a template with other actions.
+// newQuick returns nil for a template with other actions.
 func newQuick(parsed *template.Template, functions template.FuncMap) quick {
-	if parsed.Tree == nil { // of definitions alone
+	if parsed.Tree == nil { // the template has only definitions
 		return nil
 	}
 	all := quick{}
@@ -63,12 +63,12 @@ func actionOf(p *parse.PipeNode, functions template.FuncMap) (a action, ok bool)
 	return a, false
 }
 
-// values appends what the actions give. Not ok: a value is missing, or none that is written by itself.
+// values appends the values of the actions. ok is false if a value is missing or has an unsupported type.
 func (q quick) values(b []string, values map[string]any) (slots []string, ok bool) {
 	for i := range q {
 		a := &q[i]
 		if a.draw != nil {
-			drawn, _ := a.draw(a.n) // its number is no error
+			drawn, _ := a.draw(a.n) // n was checked by actionOf
 			b = append(b, drawn)
 			continue
 		}

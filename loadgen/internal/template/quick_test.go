@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is told without text/template is what it gives, draws included.
+// The quick evaluation gives the same values as text/template, including random ones.
 func TestQuickValuesAreThoseOfTheTemplate(t *testing.T) {
 	const text = `kind: A
 metadata: {name: "a-{{.Iteration}}-{{ .Replica }}", labels: {app: {{.app}}}}
@@ -36,7 +36,7 @@ data: {text: "{{ randAlphaNum 20 }}", n: "{{randNumeric 3}}", again: "{{.app}}"}
 	}
 }
 
-// Templates with more than that are none, and a missing value is the error of the template.
+// Templates with other actions are left to text/template, which also reports missing values.
 func TestQuickLeavesOthersToTheTemplate(t *testing.T) {
 	for _, text := range []string{
 		"a: {{.x.y}}", "a: {{if .x}}b{{end}}", "a: {{$x := 1}}", "a: {{.x | quote}}", "a: {{randInt 1 5}}", "a: {{upper .x}}", "a: {{quote 1}}",

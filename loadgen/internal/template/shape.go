@@ -13,30 +13,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marks around the value of an action in a rendering, and around a plain scalar with such values in a shape:
+// Marks around the value of an action in rendered text, and around a plain scalar with such values in a shape. They are
 // private-use characters.
 const (
 	beginValue, endValue   = "\ue000", "\ue001"
 	beginScalar, endScalar = "\ue002", "\ue003"
 )
 
-// Shape is what the renderings of a template have in common: its documents, with slots for the values of its actions.
-// Reading YAML costs five times as much as all else of a rendering.
+// Shape is the common part of all renderings of a template: its documents, with slots for the values of its actions. It
+// avoids parsing YAML for each rendering, which takes five times as long as all other steps.
 type Shape struct {
-	// Documents have the slots in their texts; Slot writes one.
+	// Documents contain the slots in their strings. Slot returns the text of a slot.
 	Documents []map[string]any
 	// static is the text before, between and after the values.
 	static []string
 }
 
-// Slot is the text that stands for a value in a shape's document: of the rendering's values, or further ones.
+// Slot returns the text that stands for value i in a shape's document. Callers may use further numbers for other values.
 func Slot(i int) string { return beginValue + strconv.Itoa(i) + endValue }
 
-// Slots is how many values a rendering has.
+// Slots returns the number of values in a rendering.
 func (s *Shape) Slots() int { return len(s.static) - 1 }
 
-// NewShape renders the template and finds its shape. Nil: it has none, for lack of documents that are mappings without
-// aliases.
+// NewShape renders the template and returns its shape. It returns nil if a document is not a mapping or has aliases.
 func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Shape, error) {
 	if t.marked == nil {
 		var err error
@@ -59,7 +58,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 	for decoder := yaml.NewDecoder(strings.NewReader(text.String())); ; {
 		var node yaml.Node
 		if err := decoder.Decode(&node); err != nil {
-			break // at the end; one that is no YAML is told of when it is rendered
+			break // the end, or invalid YAML, which rendering the template reports
 		}
 		value, ok := shaped(&node)
 		if !ok {
@@ -74,7 +73,7 @@ func (t *Template) NewShape(values map[string]any, seed int64, turn uint64) (*Sh
 	return s, nil
 }
 
-// shaped is the value of a node with its slots; false: it has none.
+// shaped returns the value of a node with its slots, or false if the node cannot be part of a shape.
 func shaped(n *yaml.Node) (any, bool) {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -102,7 +101,7 @@ func shaped(n *yaml.Node) (any, bool) {
 		return all, true
 	case yaml.ScalarNode:
 		if strings.Contains(n.Value, beginValue) {
-			if n.Style == 0 { // plain: its type is that of the whole text
+			if n.Style == 0 { // plain: the whole text decides the type
 				return beginScalar + n.Value + endScalar, true
 			}
 			return n.Value, n.Tag == "!!str"
@@ -114,8 +113,8 @@ func shaped(n *yaml.Node) (any, bool) {
 	return nil, false // an alias
 }
 
-// Values are those of another rendering of the template that made the shape. Not ok: it has another shape, or a value that YAML or JSON may
-// read as more than text.
+// Values returns the values of another rendering of the template that the shape was made from. ok is false if the
+// rendering has another shape, or a value that YAML or JSON may not read as plain text.
 func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint64) (slots []string, ok bool, err error) {
 	slots = make([]string, 0, s.Slots())
 	if t.quick != nil {
@@ -150,7 +149,7 @@ func (t *Template) Values(s *Shape, values map[string]any, seed int64, turn uint
 
 func notSimple(text string) bool { return !simple(text) }
 
-// simple reports whether a text means itself in YAML and JSON, within quotes or not, whatever is beside it.
+// simple reports whether a text stands for itself in YAML and JSON, with and without quotes and next to any other text.
 func simple(text string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -158,7 +157,7 @@ func simple(text string) bool {
 			return false
 		}
 	}
-	return text != "" && text[0] != '-' && text[0] != '.' // they may begin a list, or end a document
+	return text != "" && text[0] != '-' && text[0] != '.' // these may begin a list or end a document
 }
 
 // markedText renders the template with marks around the values of its actions.
@@ -188,7 +187,7 @@ func (t *Template) pieces(values map[string]any, seed int64, turn uint64) (stati
 	}
 }
 
-// mark makes a template of the same text whose actions have marks around their values.
+// mark returns a copy of a template whose actions put marks around their values.
 func mark(parsed *template.Template) (*template.Template, error) {
 	marked, err := parsed.Clone()
 	if err != nil {
@@ -230,10 +229,10 @@ func markAll(list *parse.ListNode) {
 	}
 }
 
-// JSON is a document of a shape as JSON, cut at its slots.
+// JSON is a document of a shape in JSON, cut at its slots.
 type JSON []part
 
-// part is text and then the value of a slot, or a scalar made of further parts; the last has neither.
+// part is a text followed by the value of a slot or by a scalar with parts. Only the text is set in the last part.
 type part struct {
 	text   []byte
 	slot   int // -1: none
@@ -262,7 +261,7 @@ func NewJSON(document map[string]any) (JSON, error) {
 	}
 }
 
-// cut cuts text at its slots.
+// cut splits text at its slots.
 func cut(text string) (all []part) {
 	for {
 		before, after, found := strings.Cut(text, beginValue)
@@ -275,7 +274,7 @@ func cut(text string) (all []part) {
 	}
 }
 
-// Append appends the document with values in its slots, which are simple.
+// Append appends the document with values in its slots. The values must be simple.
 func (j JSON) Append(b []byte, slots []string) []byte {
 	for i := range j {
 		p := &j[i]
@@ -285,7 +284,7 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 			begin := len(b)
 			b = JSON(p.scalar).Append(append(b, '"'), slots)
 			if text := b[begin+1:]; letter(text[0]) && words[string(text)] == "" {
-				b = append(b, '"') // as most do, it means its text
+				b = append(b, '"') // the common case: a string
 			} else {
 				b = appendScalar(b[:begin], string(text))
 			}
@@ -296,14 +295,14 @@ func (j JSON) Append(b []byte, slots []string) []byte {
 	return b
 }
 
-// words are the plain scalars of letters that mean something else than their text.
+// words are the plain scalars of letters that are not strings.
 var words = map[string]string{
 	"true": "true", "True": "true", "TRUE": "true", "false": "false", "False": "false", "FALSE": "false", "null": "null", "Null": "null", "NULL": "null",
 }
 
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// appendScalar appends a plain scalar of YAML, whose text is escaped as in JSON, as JSON.
+// appendScalar appends a plain YAML scalar as JSON. The text is escaped as in JSON.
 func appendScalar(b []byte, text string) []byte {
 	switch word := words[text]; {
 	case word != "":
@@ -324,7 +323,7 @@ func appendScalar(b []byte, text string) []byte {
 	return append(b, quoted...)
 }
 
-// wholeNumber reports whether a text is a whole number as JSON writes it, that a float64 holds.
+// wholeNumber reports whether a text is a whole number in JSON form that a float64 represents exactly.
 func wholeNumber(text string) bool {
 	for i := range len(text) {
 		if text[i] < '0' || text[i] > '9' {

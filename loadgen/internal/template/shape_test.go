@@ -36,7 +36,7 @@ spec:
   path: /a\{{.Replica}}"b
 `
 
-// TestShapeGivesTheDocuments: what a shape and values give is what reading the rendering gives, whatever the values.
+// TestShapeGivesTheDocuments checks that a shape filled with values gives the same documents as parsing the rendered text.
 func TestShapeGivesTheDocuments(t *testing.T) {
 	seed := rand.Int64()
 	t.Logf("seed %d", seed)

@@ -1,6 +1,6 @@
-// Package template renders manifests from Go templates with sprig's functions. What a
-// template gives depends on its text, its values and a seed alone: functions that read the
-// environment or the clock are left out, and those that draw, draw from the seed.
+// Package template renders manifests from Go templates with sprig's functions. The output of a
+// template depends only on its text, its values and a seed: functions that read the environment
+// or the clock are left out, and random functions draw from the seed.
 package template
 
 import (
@@ -17,18 +17,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Template is one text, of one or several YAML documents. It is for one goroutine.
+// Template is a text with one or more YAML documents. It must be used by one goroutine only.
 type Template struct {
 	parsed *template.Template
-	marked *template.Template // parsed, with marks around values; nil until there is a shape
-	quick  quick              // nil: its values are told by the marks
+	marked *template.Template // parsed, with marks around values; nil until NewShape is called
+	quick  quick              // nil: the marks tell the values
 	text   string
 	source *rand.PCG
 	buffer bytes.Buffer
 	bounds *Bounds
 }
 
-// Error is at a line of the text, from 1; 0: of no line.
+// Error is an error in a template. Line is a line of the text, from 1, or 0 if it is unknown.
 type Error struct {
 	Line      int
 	Msg, Hint string
@@ -45,10 +45,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// name is that of every template, by which its errors are read.
+// name is the name of every template. The expressions that parse errors rely on it.
 const name = "manifest"
 
-// Parse reads a template. Its error is an *Error.
+// Parse parses a template. Its error is an *Error.
 func Parse(text string) (*Template, error) {
 	t := &Template{text: text, source: rand.NewPCG(0, 0), bounds: NewBounds()}
 	known := Functions(rand.New(t.source))
@@ -61,8 +61,8 @@ func Parse(text string) (*Template, error) {
 	return t, nil
 }
 
-// ParseValue reads a template of a value whose texts are templates. Its error is an *Error, or says that the value is no
-// YAML.
+// ParseValue parses a value whose strings are templates. Its error is an *Error, or says that the value cannot be written
+// as YAML.
 func ParseValue(v any) (*Template, error) {
 	text, err := yaml.Marshal(map[string]any{valueField: v})
 	if err != nil {
@@ -71,10 +71,10 @@ func ParseValue(v any) (*Template, error) {
 	return Parse(string(text))
 }
 
-// valueField is the field of a document that holds the value of ParseValue.
+// valueField is the field of the document that contains the value for ParseValue.
 const valueField = "value"
 
-// Value renders what ParseValue has read.
+// Value renders a template from ParseValue.
 func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, error) {
 	documents, err := t.Documents(values, seed, turn)
 	if err != nil {
@@ -83,8 +83,8 @@ func (t *Template) Value(values map[string]any, seed int64, turn uint64) (any, e
 	return documents[0][valueField], nil
 }
 
-// Documents renders the template and reads its YAML documents, without empty ones, and the items of Lists for these. What is
-// drawn depends on seed and turn. Its error is an *Error.
+// Documents renders the template and returns its YAML documents. It skips empty documents and replaces Lists with their
+// items. Random values depend on seed and turn. Its error is an *Error.
 func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]map[string]any, error) {
 	t.source.Seed(uint64(seed), turn)
 	t.buffer.Reset()
@@ -95,13 +95,13 @@ func (t *Template) Documents(values map[string]any, seed int64, turn uint64) ([]
 	return documents(t.buffer.Bytes())
 }
 
-// Bounds of a template, so that a wrong number does not use up the memory. An API server takes requests of 3 MiB.
+// Limits of a template, so that a wrong number does not exhaust the memory. An API server accepts requests up to 3 MiB.
 const (
 	mostRendered = 16 << 20 // bytes
-	mostRepeated = 4 << 20  // of what a function makes in numbers
+	mostRepeated = 4 << 20  // bytes that a function repeats by a number
 )
 
-// bounded refuses to write more than mostRendered.
+// bounded is a writer that refuses to write more than mostRendered bytes.
 type bounded struct{ to *bytes.Buffer }
 
 func (b bounded) Write(p []byte) (int, error) {
@@ -129,7 +129,7 @@ func documents(text []byte) ([]map[string]any, error) {
 	}
 }
 
-// unlisted are the items of a List, as kubectl makes of them; any other document is one itself.
+// unlisted returns the items of a List, as kubectl does. It returns any other document unchanged.
 func unlisted(document map[string]any) []map[string]any {
 	listed, ok := document["items"].([]any)
 	if !ok || document["apiVersion"] != "v1" || document["kind"] != "List" {
@@ -144,10 +144,11 @@ func unlisted(document map[string]any) []map[string]any {
 	return items
 }
 
-// separator is a line between documents.
+// separator matches a line between documents.
 var separator = regexp.MustCompile(`(?m)^---([ \t].*)?$`)
 
-// Line is where a document begins in the text, from 1; the first line, if the template does not write so many itself.
+// Line returns the line at which a document begins in the text, from 1. It returns 1 if the text itself does not contain of
+// documents.
 func (t *Template) Line(document, of int) int {
 	begins := []int{0}
 	for _, at := range separator.FindAllStringIndex(t.text, -1) {
@@ -168,7 +169,7 @@ func (t *Template) Line(document, of int) int {
 	return 1 + strings.Count(head, "\n") + strings.Count(space, "\n")
 }
 
-// The forms of text/template's errors: "template: NAME:LINE: MSG", and of execution "template: NAME:LINE:COLUMN:
+// Patterns for text/template's errors: "template: NAME:LINE: MSG" and, during execution, "template: NAME:LINE:COLUMN:
 // executing "NAME" at <X>: MSG".
 var (
 	atLine    = regexp.MustCompile(`^template: ` + name + `:(\d+):(?:\d+: )?\s*(.*)$`)
@@ -199,10 +200,10 @@ func readError(err error) *Error {
 	return e
 }
 
-// yamlLine is how go.yaml.in/yaml writes the place of an error.
+// yamlLine matches the errors of go.yaml.in/yaml.
 var yamlLine = regexp.MustCompile(`^(?:yaml: )+(?:line (\d+): )?(.*)$`)
 
-// yamlError is of what was rendered, whose lines are not those of the text: it quotes the line.
+// yamlError converts a YAML error in the rendered text. It quotes the line, because line numbers differ from the template's.
 func yamlError(err error, rendered []byte) *Error {
 	m := yamlLine.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", " "))
 	if m == nil {

@@ -54,7 +54,7 @@ func TestLinesOfDocuments(t *testing.T) {
 	}
 }
 
-// What a large text is indented by is counted for its lines, not for its letters.
+// The limit for indentation depends on the number of lines of a text, not on its length.
 func TestIndentOfALargeText(t *testing.T) {
 	tmpl := mustParse(t, `a: |{{ .text | nindent 8 }}`)
 	got, err := tmpl.Documents(map[string]any{"text": strings.Repeat("x", 1<<20)}, 1, 0)
@@ -66,7 +66,7 @@ func TestIndentOfALargeText(t *testing.T) {
 	}
 }
 
-// A List is its items, also in a shape; an object with items that is none stays whole.
+// A List is replaced by its items, also in a shape. Another object with items stays unchanged.
 func TestListsAreTheirItems(t *testing.T) {
 	tmpl := mustParse(t, `
 apiVersion: v1

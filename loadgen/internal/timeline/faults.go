@@ -10,16 +10,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Fault is one fault, of the control plane or of simulated nodes.
+// Fault is a fault of the control plane or of simulated nodes.
 type Fault struct {
 	ID           string
 	Kind, Detail string
-	On           []string // components, by name; none of a fault of nodes
+	On           []string // names of components; empty for a fault of nodes
 	Begin        time.Time
-	End          *time.Time // nil: the timeline has none
+	End          *time.Time // nil if the timeline has no end
 }
 
-// String is the kind of the fault and what it is on.
+// String returns the kind of the fault and its components or detail.
 func (f Fault) String() string {
 	if len(f.On) == 0 {
 		return strings.TrimSpace(f.Kind + " " + f.Detail)
@@ -27,10 +27,10 @@ func (f Fault) String() string {
 	return f.Kind + " on " + strings.Join(f.On, ", ")
 }
 
-// Over reports whether the fault had ended by a time.
+// Over reports whether the fault had ended at a time.
 func (f Fault) Over(at time.Time) bool { return f.End != nil && !f.End.After(at) }
 
-// EndOr is when the fault ended, or last where the timeline has no end.
+// EndOr returns when the fault ended, or last if the timeline has no end.
 func (f Fault) EndOr(last time.Time) time.Time {
 	if f.End == nil {
 		return last
@@ -41,16 +41,16 @@ func (f Fault) EndOr(last time.Time) time.Time {
 // Hits reports whether the fault is on a component.
 func (f Fault) Hits(component string) bool { return slices.Contains(f.On, component) }
 
-// nodesPrefix begins the IDs of faults of nodes, which have none of a plane.
+// nodesPrefix is the prefix of the IDs of faults of nodes. The control plane does not assign IDs to these faults.
 const nodesPrefix = "nodes-"
 
 func (f Fault) ofNodes() bool { return strings.HasPrefix(f.ID, nodesPrefix) }
 
-// faults pairs begins with ends as their events come. Faults of simulated nodes last
-// until the nodes recover.
+// faults pairs the begins and ends of faults, in the order of their events. A fault of simulated
+// nodes lasts until the nodes recover.
 type faults struct {
 	all  []Fault
-	open map[string]int // indices of those that have not ended, by ID
+	open map[string]int // indexes of faults that have not ended, by ID
 	// nodes counts the faults of nodes.
 	nodes int
 }
@@ -88,8 +88,8 @@ func (p *faults) end(id string, at time.Time) {
 	}
 }
 
-// about describes the fault's kind. One that is not known here counts as one for which
-// the supervisor ends processes: then the fault accounts only for the exits that the
+// about describes the fault's kind. It treats an unknown kind as one for which the
+// supervisor ends processes, so that the fault accounts only for the exits that the
 // supervisor marks as its own.
 func (f Fault) about() control.FaultKind {
 	kind, ok := control.FaultKindOf(f.Kind)
@@ -102,18 +102,18 @@ func (f Fault) about() control.FaultKind {
 // stops reports whether the supervisor ends processes for the fault.
 func (f Fault) stops() bool { return f.about().Process == control.ProcessEnded }
 
-// silences reports whether its components do not answer while the fault is in force.
+// silences reports whether the fault's components do not answer while it is in force.
 func (f Fault) silences() bool { return f.about().Silences }
 
 // silencesElected reports whether schedulers and controller managers may not answer
-// while the fault is in force: they ask an API server who scrapes them.
+// while the fault is in force. They ask an API server to authorize scrapes.
 func (f Fault) silencesElected() bool {
 	return f.about().Isolates || f.silences() && (f.isOn(control.KindEtcd) || f.isOn(control.KindAPIServer))
 }
 
-// accountsFor reports whether a component may end by itself under the fault. marked: the
-// supervisor marks the exits that it asked for; where it does not, all of the fault's
-// own components are meant.
+// accountsFor reports whether the fault explains that a component ended by itself. marked
+// reports whether the supervisor marks the exits that it requested. A fault for which the
+// supervisor ends processes explains exits of its own components only without marks.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {
@@ -139,33 +139,33 @@ func isElected(name string) bool {
 }
 
 const (
-	// quotaRestarts is how long before its begin a fault may have ended a process: an
+	// quotaRestarts is how long before its begin a fault may have ended a process. An
 	// etcdQuota restarts the members one after another before it is in force.
 	quotaRestarts = time.Minute
-	// catchUp is how long after an outage scrapes may still be lost by it: one that was
-	// begun while it lasted, and the time to catch up.
+	// catchUp is how long after an outage it may still cause lost scrapes: a scrape that
+	// began during the outage, and the time to catch up.
 	catchUp = 15 * time.Second
-	// aftermath is the time after a fault, or after a start that it made necessary, in
-	// which it still accounts for an exit, as for the supervisor
+	// aftermath is how long a fault accounts for exits after its end, or after a start that
+	// it made necessary. The supervisor uses the same time
 	// (controlplane/internal/supervisor/exits.go).
 	aftermath = 30 * time.Second
 )
 
-// Outage is a time in which a fault, or a handover of its lease, kept a component away: its scrapes may be lost and
-// its process be another.
+// Outage is a time in which a fault, or a handover of its lease, kept a component away. Scrapes of the component may be
+// missing, and its process may have been replaced.
 type Outage struct {
 	From, Until time.Time
-	Fault       string // its kind, or handover
+	Fault       string // kind of the fault, or handover
 }
 
-// handover stands for a fault where a component handed its lease over.
+// handover replaces the kind of the fault if a component handed its lease over.
 const handover = "handover of its lease"
 
-// Outages are those of a run by component, in no order.
+// Outages are the outages of a run by component, in no particular order.
 type Outages map[string][]Outage
 
-// Fault is the kind of a fault that kept a component away at some time between two,
-// both included, or "".
+// Fault returns the kind of a fault that kept a component away at some time between from
+// and until, both included, or "".
 func (all Outages) Fault(component string, from, until time.Time) string {
 	for _, o := range all[component] {
 		if !o.From.After(until) && !o.Until.Before(from) {
@@ -179,22 +179,23 @@ func (all Outages) add(component string, from, back time.Time, kind string) {
 	all[component] = append(all[component], Outage{from.Add(-clockSkew), back.Add(catchUp), kind})
 }
 
-// Outages gives the outages of the run, and the exits that no fault accounts for, in
-// the order of time.
+// Outages returns the outages of the run, and the exits that no fault accounts for in
+// chronological order.
 //
 // A component that a fault stops or ends is away from the fault's begin until it is
-// ready again; schedulers and controller managers also while a fault is on the API
-// servers or etcd, as they ask an API server who may scrape them. A process that ended is
-// away until the next one is ready, if a fault accounts for the exit: the rules are in
-// docs/reference/objectives.md, "Components under a fault". So is one that handed its lease
-// over. An exit that the supervisor was asked for without a fault (a person restored etcd) is neither.
+// ready again. Schedulers and controller managers are also away while a fault affects the
+// API servers or etcd, because they ask an API server to authorize scrapes. A component
+// whose process ended is away until the next process is ready, if a fault accounts for the
+// exit (see docs/reference/objectives.md, "Components under a fault") or if the component
+// handed its lease over. An exit that a person requested from the supervisor without a
+// fault, for example to restore etcd, is neither an outage nor unexplained.
 func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	outages = Outages{}
 	for i := range t.Faults {
 		t.addSilences(outages, &t.Faults[i])
 	}
 	marked := slices.ContainsFunc(t.events, func(e result.Event) bool { return e.Expected })
-	revived := map[string]*Fault{} // by component: what accounts for its last exit, if it ended by itself
+	revived := map[string]*Fault{} // by component: the fault that accounts for its last exit, if it ended by itself
 	for _, x := range t.Exits {
 		cause := t.cause(x, revived[x.Component], marked)
 		switch {
@@ -212,8 +213,8 @@ func (t *Timeline) Outages() (outages Outages, unexplained []Exit) {
 	return outages, unexplained
 }
 
-// addSilences adds the outages of components that a fault keeps from answering all of
-// its time.
+// addSilences adds the outages of components that cannot answer during the whole
+// fault.
 func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	if !f.silences() && !f.silencesElected() {
 		return
@@ -236,10 +237,11 @@ func (t *Timeline) addSilences(outages Outages, f *Fault) {
 	}
 }
 
-// end of a fault; one without lasts until the last event.
+// end returns the end of a fault. A fault without an end lasts until the last event.
 func (t *Timeline) end(f *Fault) time.Time { return f.EndOr(t.events[len(t.events)-1].Time) }
 
-// back is when a component that ended between two times was ready again, or until.
+// back returns when a component that ended between from and until was ready again. If it did not end, or was ready before until,
+// back returns until.
 func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(until.Add(catchUp)) })
 	if n == 0 {
@@ -254,9 +256,9 @@ func (t *Timeline) back(component string, from, until time.Time) time.Time {
 	return until
 }
 
-// cause is the fault that accounts for an exit, or nil: of several the one that began
-// last. revived is the fault that accounts for the exit before, after which the process
-// was started.
+// cause returns the fault that accounts for an exit, or nil. Of several
+// faults it returns the latest. revived is the fault that accounts for the previous
+// exit, after which the process was started.
 func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 	within := func(f *Fault, before, after time.Duration) bool {
 		return !x.Time.Before(f.Begin.Add(-before)) && !x.Time.After(t.end(f).Add(after))
@@ -270,7 +272,7 @@ func (t *Timeline) cause(x Exit, revived *Fault, marked bool) *Fault {
 				return &t.Faults[i]
 			}
 		}
-		for i := range t.Faults { // the next to be in force
+		for i := range t.Faults { // the next fault to be in force
 			if its(&t.Faults[i], quotaRestarts) {
 				return &t.Faults[i]
 			}

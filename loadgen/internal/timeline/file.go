@@ -26,7 +26,7 @@ type Writer struct {
 	marks *marks
 }
 
-// Open opens the timeline of the run in dir, to append to it.
+// Open opens the timeline of the run in dir for appending.
 func Open(dir string) (*Writer, error) {
 	f, err := os.OpenFile(filepath.Join(dir, result.TimelineFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *Writer) Register(r prometheus.Registerer) error {
 	return nil
 }
 
-// InForce lists the faults that have begun and not ended, as far as they were written.
+// InForce returns the written faults that have begun but not ended.
 func (w *Writer) InForce() (all []Fault) {
 	w.marks.mu.Lock()
 	defer w.marks.mu.Unlock()
@@ -76,8 +76,8 @@ func (w *Writer) InForce() (all []Fault) {
 // Close closes the file.
 func (w *Writer) Close() error { return w.f.Close() }
 
-// Read reads the events of the run in dir. A last line that was cut off, as by a
-// kill, is left out. A run that wrote no timeline has no events. Every error is a
+// Read reads the events of the run in dir. It skips a last line that was cut off, for
+// example by a kill. A run without a timeline has no events. Every error is a
 // *result.Damaged.
 func Read(dir string) ([]result.Event, error) {
 	events, err := result.ReadLines[result.Event](dir, result.TimelineFile)
@@ -87,15 +87,15 @@ func Read(dir string) ([]result.Event, error) {
 	return events, err
 }
 
-// onNodes is the label "on" of faults of simulated nodes, which are on no component.
+// onNodes is the label "on" of faults of simulated nodes, which affect no component.
 const onNodes = "nodes"
 
-// marks exposes the phases and faults of a timeline as metrics, for dashboards: a
-// Grafana beside the run draws them into its panels. A fault without length, as a
-// kill, is in force at no scrape: only the time of its begin shows it.
+// marks exposes the phases and faults of a timeline as metrics. A Grafana next to the run
+// draws them into its dashboards. A fault without length, such as a kill, is not in force
+// at any scrape; only the time of its begin shows it.
 type marks struct {
 	mu     sync.Mutex
-	phases map[string]bool // whether it goes on, by name
+	phases map[string]bool // whether the phase is active, by name
 	faults faults
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestMarks: the marks that a Grafana beside the run draws after each event.
+// TestMarks checks the metrics that a Grafana next to the run draws, after each event.
 func TestMarks(t *testing.T) {
 	line, err := Open(t.TempDir())
 	if err != nil {

@@ -24,12 +24,12 @@ func event(s float64, kind result.EventKind, name string) result.Event {
 	return result.Event{Time: at(s), Kind: kind, Name: name}
 }
 
-// asked is the end of a process that the supervisor asked for.
+// asked returns the exit of a process that the supervisor requested.
 func asked(s float64, name string) result.Event {
 	return result.Event{Time: at(s), Kind: result.EventExit, Name: name, Expected: true}
 }
 
-// killed is the timeline of a component that is killed at 10 s, started at 15 s and
+// killed returns the timeline of a component that is killed at 10 s, started at 15 s and
 // ready at 18 s.
 func killed(name string, more ...result.Event) []result.Event {
 	return append([]result.Event{
@@ -37,8 +37,8 @@ func killed(name string, more ...result.Event) []result.Event {
 	}, more...)
 }
 
-// A fault keeps its own components away until they are ready again, and those that
-// cannot answer without them; no others and at no other time.
+// A fault keeps its own components away until they are ready again, and also the components
+// that cannot answer without them. It affects no others and no other time.
 func TestOutagesOfComponents(t *testing.T) {
 	type look struct {
 		component string
@@ -56,7 +56,7 @@ func TestOutagesOfComponents(t *testing.T) {
 		"kill of an API server": {killed("kube-apiserver-0"), []look{
 			{"kube-apiserver-0", 12, "kill"}, {"kube-apiserver-1", 12, ""}, {"kube-scheduler-0", 12, "kill"}, {"etcd-0", 12, ""},
 		}},
-		// It answers those who ask for its metrics only when the API server is ready.
+		// The scheduler can authorize scrapes only when the API server is ready.
 		"an API server that is slow to come back": {
 			append(killed("kube-apiserver-0")[:5], event(70, "ready", "kube-apiserver-0")), []look{{"kube-scheduler-0", 65, "kill"}, {"kube-scheduler-0", 90, ""}},
 		},
@@ -90,12 +90,12 @@ func TestOutagesOfComponents(t *testing.T) {
 	}
 }
 
-// All goes on under these, slower: a scrape goes straight to its component.
+// These faults only slow components down, because scrapes go directly to the component.
 func TestSlowServerIsNoOutage(t *testing.T) {
 	components := []string{"etcd-0", "etcd-1", "kube-apiserver-0", "kube-scheduler-0", "kube-controller-manager-0"}
 	for kind, want := range map[string][]string{
 		"slowFsync": nil, "diskContention": nil, "networkDelay": nil, "webhook": nil,
-		"partition": {"kube-scheduler-0", "kube-controller-manager-0"}, // what shows who asks for their metrics may be cut off
+		"partition": {"kube-scheduler-0", "kube-controller-manager-0"}, // the API server that authorizes their scrapes may be unreachable
 	} {
 		var on []string
 		if kind != "diskContention" && kind != "webhook" {
@@ -144,7 +144,7 @@ func TestExitsAreAttributed(t *testing.T) {
 		"later":                                    {under("slowFsync", etcd)(event(51, "exit", scheduler)), false},
 		"before":                                   {under("slowFsync", etcd)(event(8, "exit", scheduler)), false},
 		"without a fault":                          {[]result.Event{event(8, "exit", scheduler)}, false},
-		// A kill ends a process once. What its next one does is its own affair.
+		// A kill ends a process once. It does not account for exits of the next process.
 		"what was killed":                               {killed(etcd), true},
 		"what was killed, and then ends by itself":      {killed(etcd, event(16, "exit", etcd)), false},
 		"a scheduler that was killed and has no etcd":   {append(killed(scheduler), begin(14, "pause", etcd), event(16, "exit", scheduler)), true},
@@ -165,7 +165,7 @@ func TestExitsAreAttributed(t *testing.T) {
 	}
 }
 
-// Of several faults each outage has the name of its own.
+// With several faults, each outage names its own fault.
 func TestEachOutageHasItsFault(t *testing.T) {
 	restart, over := begin(50, "restart", "etcd-0"), end(51)
 	restart.Fault, over.Fault = "2", "2"
@@ -177,8 +177,8 @@ func TestEachOutageHasItsFault(t *testing.T) {
 	}
 }
 
-// A component that ends over and over is read in linear time: a crash loop of a day is
-// tens of thousands of exits.
+// The exits of a component in a crash loop are processed in linear time. A day of crashes
+// gives tens of thousands of exits.
 func TestCrashLoopIsReadInLinearTime(t *testing.T) {
 	const exits = 100_000
 	for name, ready := range map[string]bool{"ready each time": true, "never ready": false} {
@@ -191,7 +191,7 @@ func TestCrashLoopIsReadInLinearTime(t *testing.T) {
 		}
 		start := time.Now()
 		_, unexplained := Of(events).Outages()
-		if took := time.Since(start); took > 30*time.Second { // quadratic: minutes
+		if took := time.Since(start); took > 30*time.Second { // quadratic time would be minutes
 			t.Errorf("%s: it took %s", name, took)
 		}
 		if len(unexplained) < exits-100 {
@@ -200,8 +200,8 @@ func TestCrashLoopIsReadInLinearTime(t *testing.T) {
 	}
 }
 
-// A component that hands its lease over is started again: its scrapes are excused, and no fault need account for its exit. Where a
-// fault does it is the fault's.
+// A component that hands its lease over is started again. Its scrapes are excused and the exit needs no fault. If a fault accounts
+// for the exit, the outage names the fault.
 func TestHandoverIsAnOutage(t *testing.T) {
 	const name = "kube-scheduler-0"
 	handover := event(10, result.EventExit, name)
@@ -223,7 +223,7 @@ func TestHandoverIsAnOutage(t *testing.T) {
 	if got := outages.Fault(name, at(11), at(11)); got != "slowFsync" {
 		t.Errorf("under a fault it is away by %q", got)
 	}
-	// A crash soon after it was started again is no part of the handover.
+	// A crash soon after the new start does not belong to the handover.
 	if _, unexplained = Of(append(back, event(14, result.EventExit, name))).Outages(); len(unexplained) != 1 {
 		t.Errorf("a crash after it: %+v", unexplained)
 	}

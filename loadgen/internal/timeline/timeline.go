@@ -1,6 +1,6 @@
-// Package timeline owns the events of a run: it appends them to timeline.jsonl, reads
-// them, exposes phases and faults as metrics, and pairs them to faults, exits, outages
-// and leaders.
+// Package timeline owns the events of a run. It appends them to timeline.jsonl, reads
+// them, exposes phases and faults as metrics, and derives faults, exits, outages
+// and leaders from them.
 package timeline
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// clockSkew is how far apart two sources may report one moment: a kill, and the end
-// of the process that it kills.
+// clockSkew is the maximum difference between two reports of one moment, such as a kill
+// and the end of the killed process.
 const clockSkew = time.Second
 
-// Timeline holds the spans and moments read from the events of a run.
+// Timeline holds the faults, exits and leaders of a run.
 type Timeline struct {
-	Faults  []Fault  // in the order in which they began
-	Exits   []Exit   // in the order of time
-	Leaders []Leader // in the order of time
+	Faults  []Fault  // in the order of their begin
+	Exits   []Exit   // in chronological order
+	Leaders []Leader // in chronological order
 
-	events    []result.Event // in the order of time
+	events    []result.Event // in chronological order
 	processes map[string]*process
 	elected   []string // schedulers and controller managers, in the order of their first event
 }
@@ -33,15 +33,15 @@ type Exit struct {
 	Component string
 	Time      time.Time
 	Detail    string
-	Expected  bool // the supervisor had asked for it
-	Handover  bool // it handed its lease over, to be started again
-	// Ready is when the process that took its place was ready. Zero: none was before
+	Expected  bool // the supervisor had requested the exit
+	Handover  bool // the component handed its lease over and is started again
+	// Ready is when the next process was ready. It is zero if no process was ready before
 	// the next exit.
 	Ready time.Time
 
-	started  time.Time // of the process that ended; zero for the first, which the run found ready
-	starting bool      // it was started and not ready yet
-	back     time.Time // when any later process was ready; zero: none was
+	started  time.Time // start of the process that ended; zero for the first process, which was ready when the run began
+	starting bool      // the process was not ready yet
+	back     time.Time // when any later process was ready; zero if none was
 }
 
 // Leader is a component that became the leader of its kind.
@@ -51,15 +51,15 @@ type Leader struct {
 	Since time.Time
 }
 
-// process is a component's process as the events follow it.
+// process is the state of a component's process while the events are read.
 type process struct {
 	exits   []int // indices in Timeline.Exits
-	back    int   // of exits, how many have been followed by a ready process
+	back    int   // number of exits that were followed by a ready process
 	started time.Time
 	ready   bool
 }
 
-// Of reads events, which may be in any order.
+// Of builds a timeline from events in any order.
 func Of(events []result.Event) *Timeline {
 	t := &Timeline{events: slices.Clone(events), processes: map[string]*process{}}
 	slices.SortStableFunc(t.events, func(a, b result.Event) int { return a.Time.Compare(b.Time) })
@@ -106,8 +106,8 @@ func (t *Timeline) follow(e result.Event) {
 	}
 }
 
-// ExitBetween is the last exit of a component after one time and before another;
-// nil: there was none.
+// ExitBetween returns the last exit of a component after one time and before another,
+// or nil.
 func (t *Timeline) ExitBetween(component string, after, before time.Time) *Exit {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return !at.Before(before) })
 	if n == 0 || !t.Exits[exits[n-1]].Time.After(after) {
@@ -116,7 +116,7 @@ func (t *Timeline) ExitBetween(component string, after, before time.Time) *Exit 
 	return &t.Exits[exits[n-1]]
 }
 
-// ExitAfter is the first exit of a component after a time; nil: there was none.
+// ExitAfter returns the first exit of a component after a time, or nil.
 func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	n, exits := t.exitsUntil(component, func(at time.Time) bool { return at.After(after) })
 	if n == len(exits) {
@@ -125,7 +125,7 @@ func (t *Timeline) ExitAfter(component string, after time.Time) *Exit {
 	return &t.Exits[exits[n]]
 }
 
-// exitsUntil counts the exits of a component before the first that is over a bound.
+// exitsUntil returns the exits of a component, and the number of exits before the first one that over accepts.
 func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n int, exits []int) {
 	if p := t.processes[component]; p != nil {
 		exits = p.exits
@@ -133,8 +133,8 @@ func (t *Timeline) exitsUntil(component string, over func(time.Time) bool) (n in
 	return sort.Search(len(exits), func(i int) bool { return over(t.Exits[exits[i]].Time) }), exits
 }
 
-// FaultOn is the fault that was on a component at a time, the latest begun of
-// several, with a grace after its end. Nil: none was.
+// FaultOn returns the latest fault that affected a component at a time or ended at most
+// grace before it, or nil.
 func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) *Fault {
 	for i, f := range slices.Backward(t.Faults) {
 		if f.Hits(component) && !f.Begin.After(at.Add(clockSkew)) && (f.End == nil || !f.End.Add(grace).Before(at)) {
@@ -144,7 +144,7 @@ func (t *Timeline) FaultOn(component string, at time.Time, grace time.Duration) 
 	return nil
 }
 
-// FaultsWithin are the faults that began between two times, both included.
+// FaultsWithin returns the faults that began between two times, both included.
 func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	var all []Fault
 	for _, f := range t.Faults {
@@ -155,9 +155,9 @@ func (t *Timeline) FaultsWithin(from, until time.Time) []Fault {
 	return all
 }
 
-// CheckPhases is an error unless the timeline has the start and the end of each
-// measured phase once, at the time that was measured: a timeline that lacks them may
-// lack faults and exits too.
+// CheckPhases returns an error unless the timeline has exactly one start and one end of
+// each measured phase, at the measured times. A timeline that lacks phases may lack
+// faults and exits, too.
 func (t *Timeline) CheckPhases(phases []result.Phase) error {
 	type bound struct {
 		kind result.EventKind

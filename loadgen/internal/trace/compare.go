@@ -9,29 +9,30 @@ import (
 	"slices"
 )
 
-// CompareOptions say how the second trace was made of the first. The zero value is a replay as it was.
+// CompareOptions describe the replay. The zero value is a replay at the trace's speed with one copy.
 type CompareOptions struct {
-	// Speed and Copies are those of the replay; zero: 1.
+	// Speed and Copies are the settings of the replay. Zero means 1.
 	Speed  float64
 	Copies int
 }
 
-// Comparison is of a trace and the recording of its replay.
+// Comparison compares a trace with the recording of its replay.
 type Comparison struct {
-	// Requests of the trace, times the copies, and those of the replay in the recording.
+	// Requests is the number of requests in the trace, times the copies. Replayed is the number of requests of the replay
+	// in the recording.
 	Requests int64 `json:"requests"`
 	Replayed int64 `json:"replayed"`
-	// Setup are other requests of the recording: the making of objects, and what others did.
+	// Setup is the number of other requests in the recording: requests that created objects, and requests of other clients.
 	Setup int64 `json:"setup"`
-	// RateError is the largest of Groups.
+	// RateError is the largest Error of Groups.
 	RateError float64 `json:"rateError"`
-	// Dispersion is that of the trace at the replay's speed. Copies are shifted at random, so that the trace does not
-	// tell what is due: they are not compared.
+	// Dispersion is the dispersion of the trace at the replay's speed. It is not compared for several copies, because
+	// they are shifted at random and the trace does not tell their dispersion.
 	Dispersion         float64 `json:"dispersion"`
 	ReplayedDispersion float64 `json:"replayedDispersion"`
-	// DispersionError is their difference as a share of Dispersion, or of 1 where that is less.
+	// DispersionError is the difference as a fraction of Dispersion, or of 1 if Dispersion is less.
 	DispersionError float64 `json:"dispersionError"`
-	// Groups are the verbs, resources and actors, the largest differences first.
+	// Groups are the verbs, resources and actors, largest differences first.
 	Groups []GroupComparison `json:"groups"`
 }
 
@@ -42,14 +43,14 @@ type GroupComparison struct {
 	Actor    string `json:"actor"`
 	Requests int64  `json:"requests"`
 	Replayed int64  `json:"replayed"`
-	// Error is their difference as a share of Requests; 1 where the trace has none.
+	// Error is the difference as a fraction of Requests, or 1 if the trace has no such request.
 	Error float64 `json:"error"`
 }
 
-// replayUser is a user of a replay: its load and copy, and the user of the trace.
+// replayUser matches a user of a replay. It consists of the load, the copy and the user of the trace.
 var replayUser = regexp.MustCompile(`^stormglass:tenant:[^:]+-\d+:(.*)$`)
 
-// traced returns the user that an actor acts as, and whether a replay does so for it.
+// traced returns the user of the trace for whom an actor acts, and whether the actor belongs to a replay.
 func (a Actor) traced() (user string, replayed bool) {
 	if m := replayUser.FindStringSubmatch(a.As); m != nil {
 		return m[1], true
@@ -57,8 +58,8 @@ func (a Actor) traced() (user string, replayed bool) {
 	return cmp.Or(a.As, a.Name), false
 }
 
-// Compare compares a trace file with the recording of its replay, whose users have to have their names. Of a recording
-// with users of a replay only their requests are compared. Times count from the first request of each.
+// Compare compares a trace file with the recording of its replay, which must keep the names of users. If the recording
+// has users of a replay, only their requests are compared. Times count from the first request of each file.
 func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	speed, copies := cmp.Or(o.Speed, 1), int64(cmp.Or(o.Copies, 1))
 	a, err := read(path, speed)
@@ -72,7 +73,7 @@ func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 	c := Comparison{Requests: a.total * copies, Replayed: b.total, Setup: b.others}
 	seconds := int(a.last / 1e6)
 	c.Dispersion, c.ReplayedDispersion = dispersion(a.bins, seconds), dispersion(b.bins, seconds)
-	if copies > 1 { // shifted at random: the trace does not tell what is due
+	if copies > 1 { // the trace does not tell the dispersion of copies that are shifted at random
 		c.Dispersion = c.ReplayedDispersion
 	}
 	c.DispersionError = math.Abs(c.ReplayedDispersion-c.Dispersion) / max(c.Dispersion, 1)
@@ -97,15 +98,15 @@ func Compare(path, recording string, o CompareOptions) (Comparison, error) {
 
 type comparedKey struct{ verb, resource, actor string }
 
-// compared counts the requests of one of two traces.
+// compared counts the requests of one trace.
 type compared struct {
 	groups        map[comparedKey]int64
 	bins          []int32
 	total, others int64
-	last          Micros // since the first
+	last          Micros // since the first request
 }
 
-// add counts a request at a time since the first.
+// add counts a request at a time since the first request.
 func (c *compared) add(key comparedKey, at Micros) {
 	c.total++
 	c.groups[key]++
@@ -115,13 +116,13 @@ func (c *compared) add(key comparedKey, at Micros) {
 	c.bins[at/1e6]++
 }
 
-// renewal is a request that keeps its interval at any speed.
+// renewal is a lease request, which keeps its interval at any speed.
 type renewal struct {
 	key comparedKey
 	at  Micros
 }
 
-// read counts the requests of a trace as a replay at a speed has them.
+// read counts the requests of a trace as a replay at a speed sends them.
 func read(path string, speed float64) (*compared, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -28,7 +28,7 @@ func file(t *testing.T, actors []Actor, all ...Request) string {
 	return path
 }
 
-// every makes requests of an actor, so many at each of the seconds.
+// every returns requests of an actor. perSecond has the number of requests for each second.
 func every(actor int, shift Micros, perSecond ...int) (all []Request) {
 	for second, n := range perSecond {
 		for i := range n {
@@ -85,7 +85,7 @@ func TestCompareTakesSpeedAndCopiesIntoAccount(t *testing.T) {
 	}
 }
 
-// Renewals of leases keep their interval: at twice the speed half of them comes.
+// Lease renewals keep their interval: a replay at twice the speed has half as many.
 func TestCompareKeepsTheIntervalOfRenewals(t *testing.T) {
 	renewals := func(actor int, gap Micros, n int) (all []Request) {
 		for i := range n {

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// mostGroups bounds the groups that a comparison's text shows.
+// mostGroups is the maximum number of groups in a comparison's text.
 const mostGroups = 20
 
 // WriteText writes the comparison as text, with the groups that differ most.

@@ -13,34 +13,34 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// Trace is a whole trace in memory, about 40 bytes a request.
+// Trace is a whole trace in memory. It needs about 40 bytes per request.
 type Trace struct {
 	Header
-	// Shapes are what requests have in common, Objects what they name.
+	// Shapes are the distinct shapes of requests, Objects the objects that they name.
 	Shapes  []Shape
 	Objects []Object
-	// Namespaces of requests for namespaced resources, in the order of their first request.
+	// Namespaces are the namespaces of requests for namespaced resources, in the order of their first request.
 	Namespaces []string
 	Entries    []Entry
 }
 
-// Entry is one request of a Trace. Took and Code are zero where the trace does not know them.
+// Entry is one request of a Trace. Took and Code are zero if unknown.
 type Entry struct {
 	At, Took Micros
-	// Actor, Shape, Namespace and Object are indexes; None: no namespace, no name.
+	// Actor, Shape, Namespace and Object are indexes. Namespace and Object may be None.
 	Actor, Shape, Namespace, Object int32
-	// Size is that of the body in bytes, if known.
+	// Size is the size of the body in bytes, if known.
 	Size int32
 	Code int16
 }
 
-// None is the index of nothing.
+// None is the index for a missing namespace or object.
 const None = -1
 
-// Exact is the ResourceVersion of a shape whose requests named a version.
+// Exact is the ResourceVersion of a shape whose requests name a specific version.
 const Exact = "exact"
 
-// Shape is what requests have in common.
+// Shape holds the properties that many requests share.
 type Shape struct {
 	Verb, Group, Version, Resource, Subresource string
 	LabelSelector, FieldSelector                string
@@ -52,7 +52,7 @@ type Shape struct {
 	DryRun          bool
 }
 
-// Kind is the resource with its group and subresource: "deployments.apps/scale".
+// Kind returns the resource with its group and subresource, such as "deployments.apps/scale".
 func (s Shape) Kind() string {
 	kind := s.GroupResource()
 	if s.Subresource != "" {
@@ -61,7 +61,7 @@ func (s Shape) Kind() string {
 	return kind
 }
 
-// GroupResource is the resource with its group: "deployments.apps".
+// GroupResource returns the resource with its group, such as "deployments.apps".
 func (s Shape) GroupResource() string {
 	if s.Group == "" {
 		return s.Resource
@@ -72,24 +72,24 @@ func (s Shape) GroupResource() string {
 // Writes reports whether the verb changes objects.
 func (s Shape) Writes() bool { return !slices.Contains([]string{"get", "list", "watch"}, s.Verb) }
 
-// Collective reports whether the verb is of a collection: a name selects in it.
+// Collective reports whether the verb applies to a collection. A name then selects objects in it.
 func (s Shape) Collective() bool {
 	return slices.Contains([]string{"list", "watch", "deletecollection"}, s.Verb)
 }
 
-// RenewsLease reports whether a request belongs to the renewal of a lease: its holder reads and writes it at an
-// interval of its own, which no speed of a replay changes.
+// RenewsLease reports whether a request belongs to the renewal of a lease. The holder reads and writes the lease at a
+// fixed interval, which the speed of a replay does not change.
 func RenewsLease(verb, group, resource string) bool {
 	return group == "coordination.k8s.io" && resource == "leases" && slices.Contains([]string{"get", "update", "patch"}, verb)
 }
 
-// Object is one object that requests name.
+// Object is an object that requests name.
 type Object struct {
 	Group, Resource, Name string
 	Namespace             int32
 }
 
-// ErrEmpty is the error of a trace without requests.
+// ErrEmpty is the error for a trace without requests.
 var ErrEmpty = errors.New("the trace has no requests")
 
 // LoadFile reads a whole trace file into memory. Its errors name file, line and field.
@@ -101,7 +101,7 @@ func LoadFile(path string) (*Trace, error) {
 	return r.whole()
 }
 
-// LoadData is LoadFile of a file's data; path is its name in errors.
+// LoadData is like LoadFile for the contents of a file. path is its name in errors.
 func LoadData(path string, data []byte) (*Trace, error) {
 	r, err := open(path, io.NopCloser(bytes.NewReader(data)))
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Reader) whole() (*Trace, error) {
 	return t, err
 }
 
-// Load reads a whole trace into memory. The error of a request is the reader's, or tells its number.
+// Load reads a whole trace into memory. It returns the reader's error for a request, or an error with the request's number.
 func Load(h Header, requests iter.Seq2[Request, error]) (*Trace, error) {
 	b := builder{
 		t: &Trace{Header: h}, shapes: map[Shape]int32{}, objects: map[Object]int32{}, namespaces: map[string]int32{},
@@ -192,7 +192,7 @@ func (b *builder) add(r Request) {
 	b.t.Entries = append(b.t.Entries, e)
 }
 
-// index is that of a value in a list without doubles.
+// index returns the index of a value in a list without duplicates. It appends a new value.
 func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	i, ok := known[value]
 	if !ok {
@@ -202,7 +202,7 @@ func index[T comparable](known map[T]int32, list *[]T, value T) int32 {
 	return i
 }
 
-// cutName takes metadata.name=NAME out of a field selector.
+// cutName removes metadata.name=NAME from a field selector.
 func cutName(selector string) (rest, name string) {
 	if !strings.Contains(selector, "metadata.name=") {
 		return selector, ""
@@ -210,7 +210,7 @@ func cutName(selector string) (rest, name string) {
 	var kept []string
 	for term := range strings.SplitSeq(selector, ",") {
 		if value, ok := strings.CutPrefix(term, "metadata.name="); ok {
-			name = strings.TrimPrefix(value, "=") // == is = too
+			name = strings.TrimPrefix(value, "=") // the operator may be ==
 			continue
 		}
 		kept = append(kept, term)
@@ -218,5 +218,5 @@ func cutName(selector string) (rest, name string) {
 	return strings.Join(kept, ","), name
 }
 
-// Last is the time of the last request.
+// Last returns the time of the last request.
 func (t *Trace) Last() Micros { return t.Entries[len(t.Entries)-1].At }

@@ -38,7 +38,7 @@ func TestLoadKeepsEachShapeObjectAndNamespaceOnce(t *testing.T) {
 	}
 }
 
-// The name in a watch's field selector is an object like any other: it is renamed with it.
+// The name in a watch's field selector is treated as an object, so that it is renamed together with the object.
 func TestNameInFieldSelectorIsAnObject(t *testing.T) {
 	got, err := Load(Header{Actors: make([]Actor, 1)}, seq(
 		Request{Verb: "get", Resource: "configmaps", Namespace: "a", Name: "x"},

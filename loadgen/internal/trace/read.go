@@ -15,13 +15,13 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Bounds of lines, in bytes. The header has all actors.
+// Maximum lengths of lines, in bytes. The header contains all actors.
 const (
 	longestHeader = 64 << 20
 	longestLine   = 1 << 20
 )
 
-// Reader reads a trace, a request at a time.
+// Reader reads the requests of a trace one by one.
 type Reader struct {
 	path   string
 	file   io.Closer
@@ -34,8 +34,8 @@ type Reader struct {
 	err    error
 }
 
-// Open opens a trace and reads its header. Errors that the file is to blame for are those of
-// usage, one line with the file, the line and the field.
+// Open opens a trace and reads its header. An invalid file gives a usage error: one line with
+// the file, the line and the field.
 func Open(path string) (*Reader, error) {
 	f, err := userfile.Open(path, math.MaxInt64)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(path string) (*Reader, error) {
 	return open(path, f)
 }
 
-// open reads the header of a trace, and closes it on an error.
+// open reads the header of a trace. It closes the file on an error.
 func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 	r := &Reader{path: path, file: f}
 	from := bufio.NewReaderSize(f, 256<<10)
@@ -77,8 +77,8 @@ func open(path string, f io.ReadCloser) (_ *Reader, err error) {
 // Header returns the trace's header.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads a request. It returns io.EOF after the last, and an error if there are fewer
-// requests than the header says.
+// Next reads the next request. It returns io.EOF after the last request, and an error if there
+// are fewer requests than the header says.
 func (r *Reader) Next(into *Request) error {
 	if r.err != nil {
 		return r.err
@@ -105,7 +105,7 @@ func (r *Reader) Next(into *Request) error {
 // Close closes the file.
 func (r *Reader) Close() error { return r.file.Close() }
 
-// decode reads the value of the next line that is not blank; io.EOF: there is none.
+// decode reads the value of the next line that is not blank. It returns io.EOF at the end.
 func (r *Reader) decode(into any, longest int) error {
 	for {
 		err := r.lines.next(longest)
@@ -133,7 +133,7 @@ func (r *Reader) decode(into any, longest int) error {
 	return nil
 }
 
-// wrong names the line of an error; nil stays nil.
+// wrong adds the file and the line to an error. It returns nil for nil.
 func (r *Reader) wrong(err error) error {
 	if err == nil {
 		return nil
@@ -141,7 +141,7 @@ func (r *Reader) wrong(err error) error {
 	return exitcode.Usagef("%s:%d: %w", r.path, r.lines.number, err)
 }
 
-// jsonError says in a few words what is wrong with a line.
+// jsonError shortens an error of the JSON decoder.
 func jsonError(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -157,15 +157,15 @@ func jsonError(err error) error {
 
 var errLong = errors.New("the line is too long")
 
-// feed gives a decoder one line at a time, so that errors have their line.
+// feed gives a decoder one line at a time, so that errors can name their line.
 type feed struct {
 	from   *bufio.Reader
 	number int64
-	line   []byte // of the line, without white space at its ends
+	line   []byte // without white space at its ends
 	unread []byte
 }
 
-// next goes to the next line.
+// next advances to the next line.
 func (f *feed) next(longest int) error {
 	f.line = f.line[:0]
 	f.number++
@@ -188,7 +188,7 @@ func (f *feed) next(longest int) error {
 	}
 }
 
-// trim cuts white space off the ends.
+// trim removes white space at both ends.
 func trim(line []byte) []byte {
 	white := func(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 	for len(line) > 0 && white(line[len(line)-1]) {
@@ -200,7 +200,7 @@ func trim(line []byte) []byte {
 	return line
 }
 
-// Read gives the rest of the line.
+// Read returns the rest of the line.
 func (f *feed) Read(p []byte) (int, error) {
 	if len(f.unread) == 0 {
 		return 0, io.EOF

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Summary describes the requests of a trace, or those that a replay has sent.
+// Summary describes the requests of a trace, or the requests that a replay sent.
 type Summary struct {
 	Requests int64  `json:"requests"`
 	Length   Micros `json:"length"`
-	// Rate is that of requests per second.
+	// Rate is the number of requests per second.
 	Rate float64 `json:"rate"`
-	// Dispersion is the variance of arrivals in bins of equal length divided by their mean:
-	// 1 for arrivals at random, more for bursts, 0 for even ones or fewer than two bins.
+	// Dispersion is the variance of the arrivals in bins of equal length, divided by their mean:
+	// 1 for random arrivals, more for bursts, 0 for even arrivals or fewer than two bins.
 	Dispersion float64 `json:"dispersion"`
-	// Groups are the requests by verb, resource and actor, most requests first.
+	// Groups count the requests by verb, resource and actor, most requests first.
 	Groups []Group `json:"groups"`
-	// Watches is how long watches were open.
+	// Watches describes how long watches were open.
 	Watches Lengths `json:"watches"`
 }
 
-// Lengths are quantiles of times, to three digits.
+// Lengths are quantiles of times, rounded down to three digits.
 type Lengths struct {
 	Count int64  `json:"count"`
 	P50   Micros `json:"p50"`
@@ -34,14 +34,14 @@ type Lengths struct {
 // Group counts the requests of one verb, resource and actor.
 type Group struct {
 	Verb     string `json:"verb"`
-	Resource string `json:"resource"` // as deployments.apps or pods/status
-	// Actor is its index in Header.Actors.
+	Resource string `json:"resource"` // such as deployments.apps or pods/status
+	// Actor is an index in Header.Actors.
 	Actor    int     `json:"actor"`
 	Requests int64   `json:"requests"`
 	Rate     float64 `json:"rate"`
 }
 
-// Share counts the requests that have something in common.
+// Share counts the requests that share one property, Of.
 type Share[K cmp.Ordered] struct {
 	Of       K       `json:"of"`
 	Requests int64   `json:"requests"`
@@ -90,7 +90,7 @@ type Tally struct {
 	bin     Micros
 	groups  map[groupKey]int64
 	bins    []int32
-	watches map[Micros]int64 // by their length to three digits
+	watches map[Micros]int64 // by length, rounded down to three digits
 	total   int64
 }
 
@@ -99,7 +99,7 @@ type groupKey struct {
 	actor                              int
 }
 
-// NewTally returns a tally whose dispersion is that of bins of this length; zero: a second.
+// NewTally returns a tally that computes the dispersion in bins of the given length. Zero means one second.
 func NewTally(bin time.Duration) *Tally {
 	return &Tally{
 		bin:    Micros(cmp.Or(bin, time.Second) / time.Microsecond),
@@ -107,7 +107,7 @@ func NewTally(bin time.Duration) *Tally {
 	}
 }
 
-// Add counts a request that was sent at a time since the start.
+// Add counts a request that was sent at a time relative to the start.
 func (t *Tally) Add(r *Request, at Micros) {
 	t.total++
 	t.groups[groupKey{r.Verb, r.Group, r.Resource, r.Subresource, r.Actor}]++
@@ -123,7 +123,7 @@ func (t *Tally) Add(r *Request, at Micros) {
 	}
 }
 
-// Summary summarizes the requests of a recording of this length.
+// Summary summarizes the requests of a recording of the given length.
 func (t *Tally) Summary(length Micros) Summary {
 	s := Summary{
 		Requests: t.total, Length: length, Rate: perSecond(t.total, length), Groups: make([]Group, 0, len(t.groups)),
@@ -149,7 +149,7 @@ func threeDigits(m Micros) Micros {
 	return m / unit * unit
 }
 
-// lengths are the quantiles of times that are counted, by the nearest rank.
+// lengths returns quantiles of counted times, by the nearest rank.
 func lengths(counts map[Micros]int64) (l Lengths) {
 	times := slices.Sorted(maps.Keys(counts))
 	for _, n := range counts {
@@ -169,8 +169,8 @@ func lengths(counts map[Micros]int64) (l Lengths) {
 	return l
 }
 
-// dispersion is the variance of the first n counts divided by their mean; counts that are
-// not there are zero.
+// dispersion returns the variance of the first n counts divided by their mean. It takes
+// missing counts as zero.
 func dispersion(counts []int32, n int) float64 {
 	if n < 2 {
 		return 0
@@ -191,8 +191,8 @@ func dispersion(counts []int32, n int) float64 {
 	return squares / float64(n-1) / mean
 }
 
-// Check reads a whole trace and returns its header and summary. Its error is that of the
-// first line that is wrong.
+// Check reads a whole trace and returns its header and summary. It fails with an error for the
+// first invalid line.
 func Check(path string) (Header, Summary, error) {
 	r, err := Open(path)
 	if err != nil {

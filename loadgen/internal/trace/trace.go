@@ -1,8 +1,8 @@
-// Package trace holds the requests that clients made of a cluster's API servers, as
-// recorded from audit logs. Loads of kind "replay" send them again.
+// Package trace holds the requests that clients sent to a cluster's API servers, as recorded
+// from audit logs. Loads of kind "replay" send them again.
 //
-// A trace file is JSON, a value to a line: the Header, then one Request to a line in the
-// order of At. A file whose name ends in .gz is compressed with gzip.
+// A trace file is JSON with one value per line: the Header, then the Requests in the order of
+// At. A file whose name ends in .gz is compressed with gzip.
 package trace
 
 import (
@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// Version is that of the format.
+// Version is the version of the trace format.
 const Version = 1
 
-// Longest is the longest that a trace may be.
+// Longest is the maximum length of a trace.
 const Longest = 31 * 24 * time.Hour
 
 // Header is the first line of a trace.
 type Header struct {
 	// Trace is the format's Version.
 	Trace int `json:"trace"`
-	// Start is when the recording begins, Length from it to the end of the last request.
+	// Start is when the recording begins. Length is the time from Start to the end of the last request.
 	Start  time.Time `json:"start"`
 	Length Micros    `json:"length"`
-	// Requests are those of the trace.
+	// Requests is the number of requests.
 	Requests int64 `json:"requests"`
-	// Actors are the clients, by the index that requests have.
+	// Actors are the clients. Requests refer to them by index.
 	Actors []Actor `json:"actors"`
-	// Dropped are requests that were left out, by the reason.
+	// Dropped counts the requests that were left out, by reason.
 	Dropped map[string]int64 `json:"dropped,omitempty"`
-	// Source says what it was recorded from.
+	// Source describes what the trace was recorded from.
 	Source string `json:"source"`
-	// Hashed: names of users, namespaces and objects were replaced by hashes.
+	// Hashed reports whether the names of users, namespaces and objects were replaced by hashes.
 	Hashed bool `json:"hashed"`
-	// Notes say what was damaged or missing in the source, a line each.
+	// Notes describe what was damaged or missing in the source, one line each.
 	Notes []string `json:"notes,omitempty"`
-	// Snapshot counts the objects of the cluster when the recording began; nil: not known.
+	// Snapshot counts the objects of the cluster when the recording began. It is nil if unknown.
 	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
@@ -44,11 +44,11 @@ type Header struct {
 type Actor struct {
 	Name      string `json:"name"`
 	UserAgent string `json:"userAgent,omitempty"`
-	// As is the user that it impersonates.
+	// As is the user that the actor impersonates.
 	As string `json:"as,omitempty"`
 }
 
-// String is the actor's name as summaries print it.
+// String returns the actor's name for summaries.
 func (a Actor) String() string {
 	name := a.Name
 	if a.As != "" {
@@ -62,11 +62,11 @@ func (a Actor) String() string {
 
 // Request is one request of a trace.
 type Request struct {
-	// At is when it was received, from the trace's Start.
+	// At is when the request was received, relative to the trace's Start.
 	At    Micros `json:"at"`
 	Actor int    `json:"actor"`
-	// Verb is as audit events have it: "get", "list", "watch", "create", "update", "patch",
-	// "delete", "deletecollection".
+	// Verb is the verb of the audit event: "get", "list", "watch", "create", "update", "patch",
+	// "delete" or "deletecollection".
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`
 	Version     string `json:"version"`
@@ -74,28 +74,28 @@ type Request struct {
 	Subresource string `json:"subresource,omitempty"`
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
-	// LabelSelector, FieldSelector, Limit and ResourceVersion are those of its query. Paged
-	// has a continue token, of a list's page after the first.
+	// LabelSelector, FieldSelector, Limit and ResourceVersion are query parameters. Paged reports
+	// whether the query has a continue token, for a page of a list after the first.
 	LabelSelector   string `json:"labelSelector,omitempty"`
 	FieldSelector   string `json:"fieldSelector,omitempty"`
 	Limit           int64  `json:"limit,omitempty"`
 	Paged           bool   `json:"paged,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// InitialEvents: a watch begins with sendInitialEvents.
+	// InitialEvents reports whether a watch begins with sendInitialEvents.
 	InitialEvents bool `json:"initialEvents,omitempty"`
-	// Took is the time to the end of its answer; of a watch, how long it was open. Zero: not known.
+	// Took is the time until the response was complete or, for a watch, how long it was open. Zero means unknown.
 	Took Micros `json:"took,omitempty"`
-	// Code is the status of its answer; zero: not known.
+	// Code is the HTTP status of the response. Zero means unknown.
 	Code int `json:"code,omitempty"`
-	// PatchType of a patch: its content type, if known.
+	// PatchType is the content type of a patch, if known.
 	PatchType string `json:"patchType,omitempty"`
-	// Size is that of the body in bytes, if the log has bodies.
+	// Size is the size of the body in bytes, if the log has bodies.
 	Size int `json:"size,omitempty"`
-	// DryRun: the request changed nothing.
+	// DryRun reports whether the request was a dry run, which changes nothing.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Object is the resource with its group and subresource, as in "deployments.apps/scale".
+// Object returns the resource with its group and subresource, as in "deployments.apps/scale".
 func (r *Request) Object() string { return objectName(r.Group, r.Resource, r.Subresource) }
 
 func objectName(group, resource, subresource string) string {
@@ -112,7 +112,7 @@ func objectName(group, resource, subresource string) string {
 // it: a watch, or a stream to a pod.
 func (r *Request) LongRunning() bool { return LongRunning(r.Verb, r.Subresource) }
 
-// LongRunning reports the same of a verb and a subresource, by kube-apiserver's list.
+// LongRunning reports whether requests with a verb and a subresource are long-running, by kube-apiserver's list.
 func LongRunning(verb, subresource string) bool {
 	switch subresource {
 	case "exec", "attach", "portforward", "proxy", "log":
@@ -124,15 +124,15 @@ func LongRunning(verb, subresource string) bool {
 // Micros is a time in microseconds.
 type Micros int64
 
-// D is the time as a Duration.
+// D returns the time as a Duration.
 func (m Micros) D() time.Duration { return time.Duration(m) * time.Microsecond }
 
-// Snapshot counts the objects of a cluster and the sizes that they have.
+// Snapshot counts the objects of a cluster and describes their sizes.
 type Snapshot struct {
 	Nodes int64 `json:"nodes"`
 	// PodsPerNode are quantiles over the nodes.
 	PodsPerNode Quantiles `json:"podsPerNode"`
-	// Resources are those with objects, most objects first.
+	// Resources are the resources that have objects, most objects first.
 	Resources []ResourceCount `json:"resources"`
 }
 
@@ -142,16 +142,16 @@ type ResourceCount struct {
 	Version  string `json:"version"`
 	Resource string `json:"resource"`
 	Objects  int64  `json:"objects"`
-	// Namespaces have at least one of the objects; 0: the resource is cluster-scoped.
+	// Namespaces is the number of namespaces with at least one of the objects, or 0 for a cluster-scoped resource.
 	Namespaces int64 `json:"namespaces,omitempty"`
-	// PerNamespace are quantiles of objects over these namespaces.
+	// PerNamespace are quantiles of the number of objects over these namespaces.
 	PerNamespace Quantiles `json:"perNamespace,omitzero"`
-	// Bytes are quantiles of the JSON of Sampled objects.
+	// Bytes are quantiles of the JSON size of the Sampled objects.
 	Bytes   Quantiles `json:"bytes,omitzero"`
 	Sampled int64     `json:"sampled,omitempty"`
 }
 
-// Quantiles of whole numbers.
+// Quantiles are quantiles of integers.
 type Quantiles struct {
 	P50 int64 `json:"p50"`
 	P90 int64 `json:"p90"`
@@ -159,7 +159,7 @@ type Quantiles struct {
 	Max int64 `json:"max"`
 }
 
-// Check returns an error that names the first field of the header that is wrong.
+// Check returns an error that names the first invalid field of the header.
 func (h *Header) Check() error {
 	switch {
 	case h.Trace != Version:
@@ -181,8 +181,8 @@ func (h *Header) Check() error {
 	return nil
 }
 
-// Check returns an error that names the first field of the request that is wrong; after is
-// the At of the request before.
+// Check returns an error that names the first invalid field of the request. after is the At of
+// the previous request.
 func (r *Request) Check(h *Header, after Micros) error {
 	switch {
 	case r.At < 0:

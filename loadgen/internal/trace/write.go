@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Writer writes a trace to a file, which appears under its name when it is whole.
+// Writer writes a trace file. The file gets its name only when it is complete.
 type Writer struct {
 	path    string
 	header  Header
@@ -28,7 +28,7 @@ type Writer struct {
 	err     error
 }
 
-// Create begins a trace of as many requests as the header says. Trace of the header may be zero.
+// Create creates a trace with the number of requests in the header. It sets the header's Trace field.
 func Create(path string, h Header) (*Writer, error) {
 	h.Trace = Version
 	if err := h.Check(); err != nil {
@@ -51,7 +51,7 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, w.closeOn(w.err)
 }
 
-// Write adds a request. Its error is one of the request or the disk, and ends the trace.
+// Write adds a request. It fails if the request is invalid or on a disk error; no request can follow an error.
 func (w *Writer) Write(r *Request) error {
 	if w.err == nil {
 		if err := r.Check(&w.header, w.last); err != nil {
@@ -66,7 +66,7 @@ func (w *Writer) Write(r *Request) error {
 	return w.err
 }
 
-// put writes a line.
+// put writes one line.
 func (w *Writer) put(value any) {
 	w.line.Reset()
 	if w.err = w.json.Encode(value); w.err == nil {
@@ -77,7 +77,7 @@ func (w *Writer) put(value any) {
 	}
 }
 
-// Close ends the trace and gives the file its name; after an error there is no file.
+// Close completes the trace and gives the file its name. After an error it removes the file.
 func (w *Writer) Close() error {
 	if w.err == nil && w.written != w.header.Requests {
 		w.err = fmt.Errorf("write trace %s: %d requests were written, its header has %d", w.path, w.written, w.header.Requests)
@@ -103,10 +103,10 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Discard leaves no file.
+// Discard removes the file.
 func (w *Writer) Discard() { _ = w.closeOn(errors.New("discarded")) }
 
-// closeOn removes what is written if there is an error, and returns it.
+// closeOn returns err. If err is not nil, it removes the file first.
 func (w *Writer) closeOn(err error) error {
 	if err != nil {
 		w.file.Close()
@@ -115,5 +115,5 @@ func (w *Writer) closeOn(err error) error {
 	return err
 }
 
-// compressed reports whether a trace of this name is written with gzip.
+// compressed reports whether a trace with this name is compressed with gzip.
 func compressed(path string) bool { return strings.HasSuffix(path, ".gz") }

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// mostStreams browsers are told the state of the run; others are refused.
+	// mostStreams is how many browsers can follow the state of the run; others are refused.
 	mostStreams = 32
-	// tellWithin bounds the writing of a state: a browser that does not read is left.
+	// tellWithin bounds the writing of a state: a browser that does not read in time is dropped.
 	tellWithin = 5 * time.Second
 	// fetchWithin bounds how long the end of a run waits for browsers to fetch the report.
 	fetchWithin = 15 * time.Second
 )
 
-// state is what the page's script shows.
+// state is the state of the run for the page's script.
 type state struct {
 	Word    string   `json:"word"`
 	Line    string   `json:"line"`
-	Phase   string   `json:"phase"` // that goes on; empty: none
+	Phase   string   `json:"phase"` // the phase in progress; empty between phases
 	Paused  bool     `json:"paused"`
 	Steps   []string `json:"steps"`
-	Version int      `json:"version"` // of the page that can be had
-	Final   bool     `json:"final"`   // the report can be had
+	Version int      `json:"version"` // of the page that is available
+	Final   bool     `json:"final"`   // the report is available
 }
 
 func stateOf(n run.Snapshot, steps []string) state {
@@ -40,7 +40,7 @@ func stateOf(n run.Snapshot, steps []string) state {
 	return s
 }
 
-// word is what the run does.
+// word returns the word for the state of the run.
 func word(n run.Snapshot) string {
 	switch {
 	case n.Failure != "":
@@ -53,7 +53,7 @@ func word(n run.Snapshot) string {
 	return "RUNNING"
 }
 
-// phaseOf is the phase that goes on; "" between two.
+// phaseOf returns the phase in progress, or "" between phases.
 func phaseOf(n run.Snapshot) string {
 	for _, p := range n.Phases {
 		if p.Now {
@@ -63,7 +63,7 @@ func phaseOf(n run.Snapshot) string {
 	return ""
 }
 
-// serveEvents tells a browser the state whenever it changes (server-sent events).
+// serveEvents sends a browser the state whenever it changes (server-sent events).
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	if !s.join() {
 		http.Error(w, fmt.Sprintf("%d browsers follow the run already", mostStreams), http.StatusServiceUnavailable)
@@ -82,7 +82,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return
 		}
-		_ = to.SetWriteDeadline(time.Now().Add(tellWithin)) // where it cannot be set, the write takes as long as it takes
+		_ = to.SetWriteDeadline(time.Now().Add(tellWithin)) // if it cannot be set, the write has no bound
 		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || to.Flush() != nil || now.Final {
 			return
 		}
@@ -110,8 +110,8 @@ func (s *Server) leave() {
 	s.streams--
 }
 
-// Finish gives the report of the run in dir to the browsers that follow it, waits until they have it, for some seconds at
-// most or until hurry is closed, and ends the server.
+// Finish gives the report of the run in dir to the browsers that follow it, waits until they have fetched it, for at most some
+// seconds or until hurry is closed, and ends the server.
 func (s *Server) Finish(dir string, hurry <-chan struct{}) error {
 	if s == nil {
 		return nil

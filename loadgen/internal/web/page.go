@@ -27,15 +27,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The page is made in the generator's process: not more often than pageEvery, and so seldom that its making takes at most one
-// part in leastRest of the time. A busy machine makes that long, so it rests for mostRest at most.
+// The page is made in the generator's process: at most once per pageEvery, and so rarely that making it takes at most one part in
+// leastRest of the time. On a busy machine that would be a long pause, so mostRest bounds it.
 const (
 	pageEvery = 3 * time.Second
 	leastRest = 50
 	mostRest  = 15 * time.Second
 )
 
-// pages keeps the page that was made last.
+// pages keeps the latest page.
 type pages struct {
 	making sync.Mutex // held while a page is made
 
@@ -45,7 +45,7 @@ type pages struct {
 	fresh   time.Time // until when it is not made again
 }
 
-// next is the version of the page that can be had now.
+// next is the version of the page that is available now.
 func (p *pages) next() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *pages) next() int {
 	return p.version + 1
 }
 
-// get returns the page, made anew where it is old.
+// get returns the page, and makes it again if it is old.
 func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err error) {
 	p.making.Lock()
 	defer p.making.Unlock()
@@ -73,7 +73,7 @@ func (p *pages) get(write func() ([]byte, error)) (text []byte, version int, err
 	return p.text, p.version, nil
 }
 
-// servePage answers with the page of the run that goes on.
+// servePage answers with the page of the run in progress.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	n := s.snapshot
@@ -88,7 +88,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // an error means that the browser has gone
 }
 
-// write makes the page of what the run has recorded so far.
+// write makes the page from what the run has recorded so far.
 func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err error) {
 	l := report.Live{Word: strings.ToLower(word(n)), Headline: headline(n), Starting: n.Dir == ""}
 	rec, text := &rundir.Recorded{}, []byte(nil)
@@ -118,7 +118,7 @@ func (s *Server) write(ctx context.Context, n run.Snapshot) (page []byte, err er
 	return page, err
 }
 
-// headline says in a line how far the run is.
+// headline describes the progress of the run in one line.
 func headline(n run.Snapshot) string {
 	phase := phaseOf(n)
 	switch {
@@ -132,7 +132,7 @@ func headline(n run.Snapshot) string {
 	return "No phase goes on."
 }
 
-// read reads what a run has written so far. Ended is the present.
+// read reads what a run has written so far. It sets Ended to now.
 func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	rec := &rundir.Recorded{Dir: dir}
 	var err error
@@ -161,7 +161,7 @@ func read(dir string, now time.Time) (*rundir.Recorded, []byte, error) {
 	return rec, text, nil
 }
 
-// unmeasured are the phases of a timeline that are not among those measured: the last, which goes on or has just ended.
+// unmeasured returns the phases of a timeline that have no measurements: the last one, which is in progress or has just ended.
 func unmeasured(measured []result.Phase, events []result.Event, now time.Time) (more []result.Phase) {
 	known := map[string]bool{}
 	for _, p := range measured {

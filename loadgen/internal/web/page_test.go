@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A page is made again after its rest, which is the longer the more its making costs, up to what a reader waits for.
+// A page is made again after its rest, which grows with the cost of making it, up to a limit that readers accept.
 func TestPageIsMadeSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pages
@@ -52,7 +52,7 @@ func TestPageIsMadeSeldom(t *testing.T) {
 	})
 }
 
-// The page of a run shows its phases so far, the present one among them, and its gates.
+// The page of a run shows its phases so far, including the present one, and its gates.
 func TestPageOfAHalfRun(t *testing.T) {
 	s, _ := serve(t)
 	dir := t.TempDir()

@@ -1,9 +1,9 @@
-// Package web serves the page of a run that goes on: the report as far as there is one, the state of the run, and buttons that
+// Package web serves the page of a run in progress: the report as far as it exists, the state of the run, and buttons that
 // command it.
 //
-// It is for browsers of this machine. It listens on loopback addresses only and answers under names of this machine only, so
-// that no page reaches it by a name of its own (DNS rebinding); its paths begin with a random token; and it refuses commands
-// that come from pages of other origins.
+// It is for browsers on this machine. It listens only on loopback addresses and answers only under names of this machine, so
+// that no page can reach it by its own name (DNS rebinding). Its paths begin with a random token. It refuses commands from pages
+// of other origins.
 package web
 
 import (
@@ -34,12 +34,12 @@ type Server struct {
 	snapshot run.Snapshot
 	steps    []string      // the last ones
 	changed  chan struct{} // closed when there is something new
-	streams  int           // browsers that are told the state
-	final    []byte        // the report, when the run is over; nil: it goes on
+	streams  int           // browsers that follow the state
+	final    []byte        // the report, when the run is over; nil: the run is in progress
 	fetched  chan struct{} // takes each fetch of the report
 }
 
-// Open takes an address of this machine, HOST:PORT; port 0 is a free one.
+// Open listens on an address of this machine, HOST:PORT; port 0 takes a free one.
 func Open(addr string) (*Server, error) {
 	if err := loopback.Check(addr, true); err != nil {
 		return nil, exitcode.Usagef("--web: %w", err)
@@ -60,7 +60,7 @@ func Open(addr string) (*Server, error) {
 // URL is the page's address, with the token.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + "/" + s.token + "/" }
 
-// Start begins to serve a run that control commands. It returns the run's display, which passes all on to next.
+// Start begins to serve a run that control commands. It returns the run's display, which passes everything on to next.
 func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	s.control = control
 	s.http = &http.Server{
@@ -73,7 +73,7 @@ func (s *Server) Start(control *run.Control, next run.Progress) run.Progress {
 	return &display{next, s}
 }
 
-// Close ends all answers. A nil server has none.
+// Close ends all answers. On a nil server it does nothing.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil
@@ -92,7 +92,7 @@ type display struct {
 	server *Server
 }
 
-// mostSteps are kept for the page.
+// mostSteps is how many steps are kept for the page.
 const mostSteps = 5
 
 // Step is one line about something done or begun.
@@ -103,13 +103,13 @@ func (d *display) Step(line string) {
 	})
 }
 
-// Live is the state of the run.
+// Live takes the state of the run.
 func (d *display) Live(n run.Snapshot) {
 	d.Progress.Live(n)
 	d.server.change(func(s *Server) { s.snapshot = n })
 }
 
-// change makes a change that browsers are told.
+// change makes a change and notifies the browsers.
 func (s *Server) change(f func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Server) change(f func(*Server)) {
 	s.changed = make(chan struct{})
 }
 
-// guard lets through what comes from this machine with the token, and no command from a page of another origin.
+// guard lets through requests from this machine with the token, except commands from pages of another origin.
 func (s *Server) guard(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 	})
 }
 
-// handler has the paths below the token.
+// handler serves the paths below the token.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{token}/{$}", s.serveRoot)
@@ -169,7 +169,7 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-// serveRoot answers with the report when there is one, else with the page.
+// serveRoot answers with the report if it exists, else with the page.
 func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	final := s.final
@@ -183,7 +183,7 @@ func (s *Server) serveRoot(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).Flush() // before the run's process ends
 		select {
 		case s.fetched <- struct{}{}:
-		default: // more than are waited for
+		default: // more fetches than are awaited
 		}
 	}
 }

@@ -21,7 +21,7 @@ type silent struct{}
 func (silent) Step(string)       {}
 func (silent) Live(run.Snapshot) {}
 
-// serve starts a server of a run that has not begun.
+// serve starts a server for a run that has not begun.
 func serve(t *testing.T) (*Server, run.Progress) {
 	t.Helper()
 	s, err := Open("127.0.0.1:0")
@@ -114,7 +114,7 @@ func TestForeignRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// events reads the states that a browser is told.
+// events reads the states that a browser gets.
 func events(t *testing.T, s *Server) (next func() state) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", s.URL()+"events", nil)

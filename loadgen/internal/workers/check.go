@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// CheckAddress refuses what is no address with a port, by the flag that set it.
+// CheckAddress refuses a text that is not an address with a port. The error names the flag.
 func CheckAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -23,7 +23,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// Check refuses a number of workers that the scenario's loads and nodes cannot be divided among. Errors name the load.
+// Check refuses a number of workers among which the scenario's loads and nodes cannot be divided. Errors name the load.
 func Check(o Options, s *scenario.Scenario) error {
 	switch {
 	case o.Count == 0 && o.Listen == "" && o.Starter == nil:
@@ -59,8 +59,9 @@ func Check(o Options, s *scenario.Scenario) error {
 	return nil
 }
 
-// WholeNodes says why the scenario's nodes stay in the coordinator; "": workers divide them, or there are none. A node's
-// kubelet API is found by its address and port on one machine: nodes whose API the scenario needs are not divided.
+// WholeNodes returns why the scenario's nodes stay in the coordinator, or "" if workers divide them or the scenario has
+// none. A node's kubelet API is found by its address and port on one machine: nodes whose API the scenario needs are
+// not divided.
 func WholeNodes(s *scenario.Scenario) string {
 	if s.Nodes.Count == 0 {
 		return ""
@@ -85,7 +86,7 @@ func WholeNodes(s *scenario.Scenario) string {
 	return ""
 }
 
-// Whole names the loads that workers do not divide: they run in the coordinator.
+// Whole returns the names of the loads that workers do not divide: the coordinator runs them.
 func Whole(s *scenario.Scenario) (names []string) {
 	for _, l := range s.Loads() {
 		if !kind.Divides(l.Kind) {

@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/internal/exitcode"
 )
 
-// What cannot be divided among so many workers is refused beforehand, at its line.
+// Loads that cannot be divided among the given number of workers are refused
+// beforehand, at their line.
 func TestCheckRefusesTooManyWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
 		count int

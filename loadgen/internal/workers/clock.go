@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// exchanges of a comparison of clocks.
+	// exchanges is the number of exchanges in a comparison of clocks.
 	exchanges = 16
-	// MaxClockOffset is the most that a worker's clock may be off the coordinator's.
+	// MaxClockOffset is the largest allowed offset of a worker's clock from the coordinator's.
 	MaxClockOffset = 5 * time.Millisecond
 )
 
-// exchange is one question for the time: when it was asked and answered by our clock, and the answer.
+// exchange is one query of the other side's time: when it was sent and answered by our clock, and the answer.
 type exchange struct{ asked, answered, theirs time.Time }
 
-// compareClocks takes the fastest exchange: their clock told the time somewhere between question and answer, most
-// likely in the middle, and is off by at most half of the time between (Cristian 1989).
+// compareClocks uses the fastest exchange. The other clock was read between question and answer, most likely in the
+// middle, so the offset is wrong by at most half of that time (Cristian 1989).
 func compareClocks(all []exchange) clock {
 	var best clock
 	for i, e := range all {
@@ -41,8 +41,8 @@ func (c clock) check() error {
 		c.Offset.Abs().Round(10*time.Microsecond), way, MaxClockOffset)
 }
 
-// here is a time of the coordinator's clock on the worker's.
+// here converts a time of the coordinator's clock to the worker's.
 func (c clock) here(t time.Time) time.Time { return t.Round(0).Add(c.Offset) }
 
-// there is a time of the worker's clock on the coordinator's.
+// there converts a time of the worker's clock to the coordinator's.
 func (c clock) there(t time.Time) time.Time { return t.Round(0).Add(-c.Offset) }

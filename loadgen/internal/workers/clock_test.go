@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The comparison of clocks is never wrong by more than it says, however the network delays each way.
+// The comparison of clocks is never wrong by more than its stated uncertainty, however the network delays each
+// direction.
 func TestOffsetIsWithinItsUncertainty(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)

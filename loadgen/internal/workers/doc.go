@@ -11,17 +11,16 @@
 //
 // # Connection
 //
-// Each worker holds one TLS 1.3 connection to the coordinator. The coordinator's certificate is of an authority made
-// for the run; the worker shows a token. Messages are JSON, each after its length in four bytes. Nothing is sent twice:
-// a connection that breaks is a worker that is lost, and ends the run as one that could not be judged. A worker that is
-// started again is refused.
+// Each worker holds one TLS 1.3 connection to the coordinator. An authority made for the run signs the coordinator's
+// certificate; the worker shows a token. Messages are JSON, each after its length in four bytes. Nothing is sent twice:
+// when a connection breaks, the worker is lost, and the run ends and cannot be judged. A restarted worker is refused.
 //
 // # Time
 //
-// Clocks are compared before every phase: 16 exchanges, of which the fastest counts. Half of its time is by how much
-// the comparison may be wrong. Loads begin at a time in the future that all workers are told; a worker that learns it
-// too late is late, and ends the run. Latencies of deliveries from another worker's acknowledgement have both workers'
-// uncertainty added.
+// Clocks are compared before every phase in 16 exchanges. The fastest exchange counts, and the comparison may be wrong
+// by half of its duration. Loads begin at a future time that the coordinator sends to all workers; a worker that learns
+// it too late is late, and ends the run. Latencies of deliveries from another worker's acknowledgement have both
+// workers' uncertainty added.
 //
 // # Merging
 //

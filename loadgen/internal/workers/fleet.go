@@ -22,15 +22,15 @@ import (
 // Most is the largest number of workers.
 const Most = 256
 
-// Options say which workers a run has. The zero value: none, the run's process does all.
+// Options configure a run's workers. The zero value: no workers, the run's process does all.
 type Options struct {
 	// Count of workers.
 	Count int
 	// Listen is the address, HOST:PORT, at which workers join; "" is a free port of 127.0.0.1.
 	Listen string
-	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" is that of Listen.
+	// Advertise is the address, HOST or HOST:PORT, at which workers reach the coordinator; "" is the address of Listen.
 	Advertise string
-	// Starter starts the workers. Nil: somebody else does.
+	// Starter starts the workers. Nil: they are started separately.
 	Starter Starter
 	// Carried says that the starter brings the workers' connections: there is no address to join at.
 	Carried bool
@@ -40,34 +40,35 @@ type Options struct {
 
 const defaultWithin = 5 * time.Minute
 
-// Invitation is what workers need to join.
+// Invitation holds the data that workers need to join.
 type Invitation struct {
 	// Address of the coordinator, HOST:PORT; empty: connections are given to Take.
 	Address string
 	// Run is the run's id.
 	Run string
-	// CAFile and TokenFile are arguments of `loadgen worker`; CA and Token are what is in them.
+	// CAFile and TokenFile are arguments of `loadgen worker`; CA and Token are their contents.
 	CAFile, TokenFile string
 	CA, Token         string
 	// Count of workers. Their indexes are 0 to Count-1.
 	Count int
-	// Dir takes their logs.
+	// Dir is the directory for their logs.
 	Dir string
-	// Take serves the worker at the other end of a connection until one of them ends it. joined: it was taken as a worker.
+	// Take serves the worker at the other end of a connection until one side ends it. joined: the peer was accepted as
+	// a worker.
 	Take func(net.Conn) (joined bool, err error)
-	// Tell says in a line what holds up a worker, once.
+	// Tell reports in one line, once, what delays a worker.
 	Tell func(format string, args ...any)
 }
 
-// Started are workers that were started.
+// Started describes workers that were started.
 type Started struct {
-	// Stop ends those that still run, and returns when all have ended.
+	// Stop ends the workers that still run, and returns when all have ended.
 	Stop func() error
-	// API is where they reach the target's API server. Nil: where the coordinator does.
+	// API is how the workers reach the target's API server. Nil: as the coordinator does.
 	API *API
 }
 
-// API is how an API server is reached.
+// API describes how to reach an API server.
 type API struct {
 	Host string
 	CA   []byte // PEM
@@ -75,13 +76,13 @@ type API struct {
 
 // Starter starts the workers of a run.
 type Starter interface {
-	// Start starts them. ended is told when one ends, whether in order or not.
+	// Start starts them. ended is called when one ends, in order or not.
 	Start(ctx context.Context, i Invitation, ended func(index int, why error)) (Started, error)
-	// Describe says what Start will make for the run of that id, for the user to confirm.
+	// Describe describes what Start will create for the run with that id, for the user to confirm.
 	Describe(count int, run string) string
 }
 
-// Describe says which workers the run of that id will have. Empty: none.
+// Describe describes the workers of the run with that id. It returns "" without workers.
 func (o Options) Describe(run string) string {
 	switch {
 	case o.Count == 0:
@@ -92,7 +93,7 @@ func (o Options) Describe(run string) string {
 	return o.Starter.Describe(o.Count, run)
 }
 
-// Fleet is the workers of a run. Nil: there are none, and its methods do nothing.
+// Fleet is the workers of a run. A nil Fleet has no workers, and its methods do nothing.
 type Fleet struct {
 	options  Options
 	build    string
@@ -107,7 +108,7 @@ type Fleet struct {
 	members []*member // by index; nil: it has not joined
 	changed chan struct{}
 	peers   map[*link]bool  // that have not been admitted
-	told    map[string]bool // bounds that workers passed, and reasons of refusals, that were shown
+	told    map[string]bool // bounds that workers passed, and reasons of refusals, that were reported
 	refused int             // of these reasons
 	last    string          // the newest refusal, in a line
 	failed  error
@@ -121,7 +122,7 @@ type Fleet struct {
 	nodes    *node.Config // that workers divide; nil: they do not
 }
 
-// Open listens for workers of a build. It returns nil if there are to be none.
+// Open listens for workers of a build. It returns nil if the options have no workers.
 func Open(o Options, build func() string, step func(format string, args ...any)) (*Fleet, error) {
 	if o.Count == 0 {
 		return nil, nil
@@ -153,7 +154,8 @@ func Open(o Options, build func() string, step func(format string, args ...any))
 	return f, nil
 }
 
-// Invite writes the workers' credentials to dir and has them started for the run of that id, or says how to.
+// Invite writes the workers' credentials to dir and starts the workers for the run with that id, or prints how to start
+// them.
 func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	if f == nil {
 		return nil
@@ -185,7 +187,7 @@ func (f *Fleet) Invite(ctx context.Context, dir, run string) error {
 	return nil
 }
 
-// address is where workers reach the coordinator, HOST:PORT; "" where connections are carried.
+// address returns where workers reach the coordinator, HOST:PORT, or "" if connections are carried.
 func (f *Fleet) address() string {
 	if f.options.Carried {
 		return ""
@@ -201,7 +203,7 @@ func (f *Fleet) address() string {
 	return own
 }
 
-// Where says where workers join.
+// Where describes where workers join.
 func (f *Fleet) Where() string {
 	if f.options.Carried {
 		return "through the API server"
@@ -209,7 +211,7 @@ func (f *Fleet) Where() string {
 	return "at " + f.address()
 }
 
-// ended takes in that a worker that was started here has ended.
+// ended notes that a worker that was started here has ended.
 func (f *Fleet) ended(index int, why error) {
 	f.mu.Lock()
 	m, ending := f.members[index], f.ending
@@ -223,7 +225,7 @@ func (f *Fleet) ended(index int, why error) {
 	}
 }
 
-// each calls fn for all members at once, and returns the first error by index.
+// each calls fn for all members concurrently, and returns the first error by index.
 func (f *Fleet) each(fn func(*member) error) error {
 	errs := make([]error, len(f.members))
 	var all sync.WaitGroup
@@ -239,21 +241,21 @@ func (f *Fleet) each(fn func(*member) error) error {
 	return nil
 }
 
-// joined are the members so far.
+// joined returns the members so far.
 func (f *Fleet) joined() []*member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == nil })
 }
 
-// remote is the divided load of that name; nil: there is none.
+// remote returns the divided load of that name, or nil.
 func (f *Fleet) remote(name string) *remote {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loads[name]
 }
 
-// recorder takes the workers' slots; nil before Join.
+// recorder returns the recorder of the workers' slots, or nil before Join.
 func (f *Fleet) recorder() *samples.Recorder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,7 +269,7 @@ func (f *Fleet) uncertainty() (most time.Duration) {
 	return most
 }
 
-// renewEvery is how often a token that is renewed is read again.
+// renewEvery is how often a renewed token is read again.
 const renewEvery = 5 * time.Second
 
 func (f *Fleet) renewToken(t load.Target) {
@@ -294,16 +296,16 @@ func (f *Fleet) renewToken(t load.Target) {
 	}
 }
 
-// over is closed when the first member is gone or the run has ended.
+// over returns a channel that is closed when the first member is gone or the run has ended.
 func (f *Fleet) over() <-chan struct{} { return f.members[0].gone }
 
-// lead is how far in the future loads begin: workers must have been told by then.
+// lead is how far in the future loads begin. The workers must learn of the start within it.
 const lead = 250 * time.Millisecond
 
-// answerWithin bounds the answers at the begin of a phase or fault.
+// answerWithin bounds the wait for answers at the start of a phase or fault.
 const answerWithin = 30 * time.Second
 
-// startTime is when loads begin that start now: those of one phase at the same time.
+// startTime returns when loads begin that start now. Loads of one phase begin at the same time.
 func (f *Fleet) startTime() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -313,7 +315,7 @@ func (f *Fleet) startTime() time.Time {
 	return f.begin
 }
 
-// BeginPhase tells the workers of a phase, which began at that time, and compares clocks again.
+// BeginPhase tells the workers that a phase began at that time, and compares clocks again.
 func (f *Fleet) BeginPhase(name string, at time.Time) {
 	if f == nil {
 		return
@@ -345,7 +347,7 @@ func (f *Fleet) Watch(ctx context.Context) error {
 	}
 }
 
-// Failed is why the run could not go on with its workers; nil: it could.
+// Failed returns why the run could not continue with its workers, or nil.
 func (f *Fleet) Failed() error {
 	if f == nil {
 		return nil
@@ -358,7 +360,7 @@ func (f *Fleet) Failed() error {
 // endWithin bounds the end of the workers.
 const endWithin = 15 * time.Second
 
-// End takes the last results and ends the workers.
+// End collects the last results and ends the workers.
 func (f *Fleet) End() {
 	if f == nil {
 		return
@@ -375,7 +377,7 @@ func (f *Fleet) End() {
 	})
 }
 
-// Close ends the connections and the workers that were started here, and removes their credentials.
+// Close closes the connections, stops the workers that were started here, and removes their credentials.
 func (f *Fleet) Close() error {
 	if f == nil {
 		return nil

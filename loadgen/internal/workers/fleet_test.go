@@ -93,7 +93,7 @@ func (b *bench) said(text string) bool {
 	return strings.Contains(strings.Join(b.steps, "\n"), text)
 }
 
-// newBench has workers that have not joined yet.
+// newBench returns a bench with workers that have not joined yet.
 func newBench(t *testing.T, of int, body string, change func(*threads, *Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, scenario: parse(t, body), dir: t.TempDir(), threads: &threads{t: t, build: "v1"}}
@@ -129,7 +129,7 @@ func (b *bench) join() error {
 	}, "run")
 }
 
-// prepared has workers that are ready to run.
+// prepared returns a bench with workers that are ready to run.
 func prepared(t *testing.T, of int, body string) *bench {
 	t.Helper()
 	b := newBench(t, of, body, nil)
@@ -144,7 +144,7 @@ func prepared(t *testing.T, of int, body string) *bench {
 	return b
 }
 
-// running are the loads of a phase that run.
+// running holds the running loads of a phase.
 type running struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -173,7 +173,7 @@ func (r *running) end() error {
 	return r.err
 }
 
-// received is how many requests by a method the server has received.
+// received returns how many requests by a method the server has received.
 func (b *bench) received(method string) (n int) {
 	for _, e := range b.server.Exchanges() {
 		if e.Method == method && !e.Watch {
@@ -183,7 +183,7 @@ func (b *bench) received(method string) (n int) {
 	return n
 }
 
-// measured are the results of one phase.
+// measured returns the results of one phase.
 func (b *bench) measured() result.Phase {
 	b.t.Helper()
 	m := result.Measurements{Phases: []result.Phase{{Name: "p"}}}
@@ -204,7 +204,7 @@ phases:
 `
 
 // Three workers give the results of one generator: every write is delivered to the watches of all, slots and metrics
-// have all requests, and each worker has its share.
+// include all requests, and each worker has its share.
 func TestWorkersGiveOneResult(t *testing.T) {
 	b := prepared(t, 3, flood)
 	recording, stopRecording := context.WithCancel(context.Background())
@@ -275,7 +275,7 @@ func TestWorkersGiveOneResult(t *testing.T) {
 	}
 }
 
-// A worker that goes away ends the run at once, by name, as one that could not be judged.
+// A lost worker ends the run immediately; the error names the worker, and the run cannot be judged.
 func TestLostWorkerEndsTheRun(t *testing.T) {
 	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 100/s, objects: 4}]}]`)
 	b.fleet.BeginPhase("p", time.Now())
@@ -299,7 +299,7 @@ func TestLostWorkerEndsTheRun(t *testing.T) {
 	}
 }
 
-// A worker that is started again would repeat what was sent: it is refused.
+// A restarted worker would repeat its requests: it is refused.
 func TestWorkerThatStartsAgainIsRefused(t *testing.T) {
 	b := prepared(t, 2, `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`)
 	err := b.threads.worker(b.invitation(), 1).Work(t.Context())
@@ -316,8 +316,8 @@ func (b *bench) invitation() Invitation {
 	return Invitation{Address: b.fleet.address(), CAFile: filepath.Join(dir, "ca.pem"), TokenFile: filepath.Join(dir, "token")}
 }
 
-// A worker whose clock is apart is refused before the load, by name and with the remedy; one that is a little off takes
-// part, and its offset is told.
+// A worker with a wrong clock is refused before the load, by name and with the remedy. A worker with a small offset
+// takes part, and its offset is reported.
 func TestClocksAreCompared(t *testing.T) {
 	off := func(by time.Duration) func(*threads, *Options) {
 		return func(s *threads, _ *Options) {
@@ -346,7 +346,7 @@ func TestClocksAreCompared(t *testing.T) {
 	}
 }
 
-// late is a fleet whose second worker is told of the start of its load so late, and the load.
+// late returns a fleet and its running load. The second worker learns of the load's start late, by the given duration.
 func late(t *testing.T, by time.Duration) (*bench, *running) {
 	t.Helper()
 	var jump atomic.Int64 // of the second worker's clock
@@ -366,7 +366,7 @@ func late(t *testing.T, by time.Duration) (*bench, *running) {
 	return b, b.run("reads")
 }
 
-// A worker that is told too late to begin is late: the run ends by its name.
+// A worker that learns of a start too late is late: the run ends and names the worker.
 func TestLateWorkerEndsTheRun(t *testing.T) {
 	b, loads := late(t, time.Hour)
 	err := b.fleet.Watch(t.Context())
@@ -378,7 +378,7 @@ func TestLateWorkerEndsTheRun(t *testing.T) {
 	}
 }
 
-// A worker that stood still for a moment takes up late what was due meanwhile, and the run goes on.
+// A worker that stalled for a moment starts overdue requests late, and the run continues.
 func TestWorkerMayBeALittleLate(t *testing.T) {
 	b, loads := late(t, 2*time.Second)
 	var m result.Measurements
@@ -397,7 +397,8 @@ func TestWorkerMayBeALittleLate(t *testing.T) {
 	}
 }
 
-// A run that is stopped as it begins ends in all workers: none is told to stop before it is told to begin.
+// A run that is stopped as it begins ends in all workers: each worker gets the call to run before any gets the call to
+// stop.
 func TestRunThatIsStoppedAsItBegins(t *testing.T) {
 	b := newBench(t, 3, reads, nil)
 	if err := b.join(); err != nil {
@@ -417,7 +418,7 @@ func TestRunThatIsStoppedAsItBegins(t *testing.T) {
 	}
 }
 
-// The objects of a worker that fails to prepare are named, with the worker.
+// If a worker fails to prepare, the error names the objects and the worker.
 func TestFailureToPrepareIsNamed(t *testing.T) {
 	b := newBench(t, 2, reads, nil)
 	if err := b.join(); err != nil {
@@ -430,7 +431,7 @@ func TestFailureToPrepareIsNamed(t *testing.T) {
 	}
 }
 
-// The credentials are gone when the run is over.
+// The credentials are removed when the run is over.
 func TestCredentialsAreRemoved(t *testing.T) {
 	b := newBench(t, 1, reads, nil)
 	token := b.invitation().TokenFile

@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// ask is a worker's question for the credentials of one of its nodes.
+// ask is a worker's request for the credentials of one of its nodes.
 type ask struct {
 	ID   int64  `json:"id"`
 	Node string `json:"node,omitempty"` // "": the kube-proxies'
@@ -28,13 +28,13 @@ type given struct {
 	Error string `json:"error,omitempty"`
 }
 
-// renewedTokens are identities of nodes whose tokens are renewed.
+// renewedTokens provides node identities with renewed tokens.
 type renewedTokens interface {
-	// Token is the newest of a node; "": it has none.
+	// Token returns a node's newest token, or "" if it has none.
 	Token(node string) string
 }
 
-// give answers a worker with what the coordinator's identities have for a node.
+// give sends a worker the credentials of a node, from the coordinator's identities.
 func (m *member) give(a ask) {
 	g, err := m.credentials(a.Node)
 	if err != nil {
@@ -72,7 +72,8 @@ func (m *member) credentials(nodeName string) (g given, err error) {
 	return g, nil
 }
 
-// owns reports whether a node is in the worker's share of the run's nodes; of the empty name, whether they have kube-proxies.
+// owns reports whether a node is in the worker's share of the run's nodes. For the empty name it reports whether the
+// nodes have kube-proxies.
 func (m *member) owns(nodeName string) bool {
 	nodes := m.fleet.nodes
 	if nodeName == "" {
@@ -83,7 +84,7 @@ func (m *member) owns(nodeName string) bool {
 	return ok && err == nil && digits == strconv.Itoa(number) && number >= 0 && number < nodes.Spec.Count && number%len(m.fleet.members) == m.index
 }
 
-// renewNodeTokens sends workers the tokens of their nodes that were renewed.
+// renewNodeTokens sends workers the renewed tokens of their nodes.
 func (f *Fleet) renewNodeTokens() {
 	if f.nodes == nil {
 		return
@@ -108,7 +109,7 @@ func (f *Fleet) renewNodeTokens() {
 	}
 }
 
-// renewed are the tokens that the worker does not have yet.
+// renewed returns the tokens that the worker does not have yet.
 func (m *member) renewed(t renewedTokens) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -121,7 +122,7 @@ func (m *member) renewed(t renewedTokens) map[string]string {
 	return all
 }
 
-// askedIdentities are the credentials of a worker's nodes, which it asks the coordinator for.
+// askedIdentities provides the credentials of a worker's nodes by asking the coordinator.
 type askedIdentities struct {
 	send func(message) error
 	base *rest.Config // names the server and how to verify it
@@ -138,7 +139,7 @@ func newAskedIdentities(send func(message) error, base *rest.Config) *askedIdent
 	}
 }
 
-// For asks for a node's.
+// For requests a node's credentials.
 func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Config, error) {
 	g, err := a.ask(ctx, nodeName)
 	if err != nil {
@@ -158,7 +159,7 @@ func (a *askedIdentities) For(ctx context.Context, nodeName string) (*rest.Confi
 	return c, nil
 }
 
-// ForProxies asks for the one identity of all kube-proxies.
+// ForProxies requests the single identity of all kube-proxies.
 func (a *askedIdentities) ForProxies(ctx context.Context) (*rest.Config, error) {
 	return a.For(ctx, "")
 }
@@ -189,7 +190,7 @@ func (a *askedIdentities) ask(ctx context.Context, nodeName string) (given, erro
 	}
 }
 
-// take takes in an answer of the coordinator.
+// take processes an answer of the coordinator.
 func (a *askedIdentities) take(g given) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -199,7 +200,7 @@ func (a *askedIdentities) take(g given) {
 	}
 }
 
-// renew takes in tokens that the coordinator has renewed.
+// renew stores tokens that the coordinator has renewed.
 func (a *askedIdentities) renew(tokens map[string]string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,7 +31,7 @@ func (f *Fleet) takeConn(conn net.Conn) (joined bool, err error) {
 
 const helloWithin = 10 * time.Second
 
-// serve talks to a peer until it is gone. joined: it was a worker of this run.
+// serve talks to a peer until it is gone. joined: the peer was a worker of this run.
 func (f *Fleet) serve(l *link) (joined bool, err error) {
 	defer l.conn.Close()
 	f.mu.Lock()
@@ -65,7 +65,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 
 var errOver = errors.New("the run is over")
 
-// admit makes a member of a worker, or says why not.
+// admit makes a worker a member, or returns why it is refused.
 func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,13 +90,13 @@ func (f *Fleet) admit(l *link, h hello) (*member, string) {
 	return m, ""
 }
 
-// notify wakes who waits for members. The caller holds mu.
+// notify wakes goroutines that wait for members. The caller holds mu.
 func (f *Fleet) notify() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// tell says a line about a worker, once.
+// tell reports a line about a worker, once.
 func (f *Fleet) tell(format string, args ...any) {
 	line := shown(fmt.Sprintf(format, args...))
 	f.mu.Lock()
@@ -108,10 +108,11 @@ func (f *Fleet) tell(format string, args ...any) {
 	}
 }
 
-// mostRefusals are shown at most: anybody on the network can have as many as they like.
+// mostRefusals bounds the reported refusals: anybody on the network can cause any number of them.
 const mostRefusals = 20
 
-// tellRefused says why a peer was refused, once for each reason. Nothing that it sent before it showed the token is in a reason.
+// tellRefused reports why a peer was refused, once for each reason. A reason contains nothing that the peer sent before
+// it showed the token.
 func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	f.mu.Lock()
 	f.last = fmt.Sprintf("a worker at %s was refused: %s", from, refusal)
@@ -126,7 +127,7 @@ func (f *Fleet) tellRefused(from net.Addr, refusal string) {
 	}
 }
 
-// fail ends the run for the first reason that there is.
+// fail ends the run. The first reason counts.
 func (f *Fleet) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +137,8 @@ func (f *Fleet) fail(err error) {
 	}
 }
 
-// Join waits until all workers are there, gives them their shares of the scenario's loads and nodes, and compares clocks.
+// Join waits until all workers have joined, gives them their shares of the scenario's loads and nodes, and compares
+// clocks.
 func (f *Fleet) Join(ctx context.Context, s *scenario.Scenario, t load.Target, id string) error {
 	if f == nil {
 		return nil
@@ -205,7 +207,7 @@ func (f *Fleet) awaitMembers(ctx context.Context) error {
 	}
 }
 
-// missing are the indexes of workers that have not joined. The caller holds mu.
+// missing returns the indexes of workers that have not joined. The caller holds mu.
 func (f *Fleet) missing() (all []string) {
 	for i, m := range f.members {
 		if m == nil {

@@ -27,7 +27,8 @@ func (noStarter) Start(context.Context, Invitation, func(int, error)) (Started, 
 
 func (noStarter) Describe(int, string) string { return "" }
 
-// carrier starts workers that wait at addresses of their own, as pods do, and brings their connections. A stranger comes first.
+// carrier starts workers that wait at their own addresses, as pods do, and brings their connections. A stranger
+// connects first.
 type carrier struct {
 	threads
 	joined chan bool
@@ -68,7 +69,7 @@ func (c *carrier) dial(address string) net.Conn {
 	return conn
 }
 
-// Workers join over connections that the starter brings to them, and do their shares.
+// Workers join over connections that the starter brings to them, and run their shares.
 func TestCarriedConnections(t *testing.T) {
 	c := &carrier{threads: threads{t: t, build: "v1"}, joined: make(chan bool, 2)}
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter, o.Carried = c, true })
@@ -88,7 +89,7 @@ func TestCarriedConnections(t *testing.T) {
 
 const reads = `phases: [{name: p, for: 1m, load: [{kind: requests, name: reads, verb: get, rate: 10/s, objects: 4}]}]`
 
-// Workers that do not belong to the run are refused in one line with the remedy, and the coordinator says so.
+// Workers that do not belong to the run are refused in one line with the remedy, and the coordinator reports it.
 func TestStrangersAreRefused(t *testing.T) {
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	other := filepath.Join(t.TempDir(), "token")
@@ -121,7 +122,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// A peer without the token has none of its text shown, and many of them give few lines.
+// The text of a peer without the token is never shown, and many such peers cause few lines.
 func TestStrangersTextIsNotShown(t *testing.T) {
 	b := newBench(t, 2, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	for i := range 3 * mostRefusals {
@@ -154,7 +155,7 @@ func TestStrangersTextIsNotShown(t *testing.T) {
 	}
 }
 
-// A hello is given up once its time is over, though bytes of it come.
+// A hello is given up once its time is over, even while bytes of it arrive.
 func TestSlowHelloIsGivenUp(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
@@ -166,7 +167,8 @@ func TestSlowHelloIsGivenUp(t *testing.T) {
 	}
 }
 
-// A worker gets credentials of the nodes of its share, and a measurement that comes too early ends it and not the coordinator.
+// A worker gets the credentials of its share's nodes only. A measurement that arrives too early ends the worker and not
+// the coordinator.
 func TestWorkersGetTheirShare(t *testing.T) {
 	f := &Fleet{members: make([]*member, 3), nodes: &node.Config{NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10}}, failing: make(chan struct{})}
 	near, far := net.Pipe()
@@ -186,7 +188,7 @@ func TestWorkersGetTheirShare(t *testing.T) {
 	}
 }
 
-// Peers that say nothing that a worker says do not disturb the run.
+// Peers that send invalid messages do not disturb the run.
 func TestNonsenseDoesNotDisturb(t *testing.T) {
 	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x02{}", "\x00\x00\x00\x05hello"} {
@@ -214,7 +216,7 @@ func TestNonsenseDoesNotDisturb(t *testing.T) {
 	<-done
 }
 
-// Workers that do not come, and the last one that was refused, are named at the end of the time.
+// Missing workers, and the last one that was refused, are named when the time is over.
 func TestMissingWorkersAreNamed(t *testing.T) {
 	b := newBench(t, 3, reads, func(_ *threads, o *Options) { o.Starter, o.Within = noStarter{}, 200*time.Millisecond })
 	w := b.threads.worker(b.invitation(), 1)
@@ -226,7 +228,7 @@ func TestMissingWorkersAreNamed(t *testing.T) {
 	}
 }
 
-// A coordinator that is not reached is told once, tried again, and given up in one line.
+// A worker reports an unreachable coordinator once, tries again, and gives up in one line.
 func TestCoordinatorThatIsNotReached(t *testing.T) {
 	b := newBench(t, 1, reads, func(_ *threads, o *Options) { o.Starter = noStarter{} })
 	w := b.threads.worker(b.invitation(), 0)

@@ -18,12 +18,12 @@ import (
 
 // Local starts workers as child processes on this machine.
 type Local struct {
-	// Binary is loadgen; "" is this program.
+	// Binary is the path of loadgen; "" is this program.
 	Binary string
 }
 
-// Workers have so long to end by themselves, then to end after they are told that this process no longer needs them.
-// One that is stopped does neither, and is killed.
+// Workers get endAfter to end by themselves, then killAfter to end after this process tells them that it no longer
+// needs them. A suspended worker does neither, and is killed.
 const (
 	endAfter  = 2 * time.Second
 	killAfter = 5 * time.Second
@@ -34,7 +34,7 @@ func (l Local) Describe(count int, _ string) string {
 	return fmt.Sprintf("%d processes of this machine", count)
 }
 
-// Start starts them. They end when this process does, whatever ends it; signals of the terminal do not reach them.
+// Start starts them. They end when this process ends, for any reason; signals of the terminal do not reach them.
 func (l Local) Start(_ context.Context, i Invitation, ended func(index int, why error)) (Started, error) {
 	binary := l.Binary
 	if binary == "" {
@@ -113,7 +113,7 @@ func startChild(binary string, i Invitation, index int) (*child, error) {
 	return c, nil
 }
 
-// wait returns why it ended: the last line of its log, if it did not end in order.
+// wait returns why the process ended: the last line of its log, unless it ended in order.
 func (c *child) wait() error {
 	err := c.cmd.Wait()
 	_ = c.alive.Close()

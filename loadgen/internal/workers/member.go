@@ -18,21 +18,21 @@ const (
 	lostAfter = 15 * time.Second
 	// aliveEvery is how often each side gives a sign of life.
 	aliveEvery = time.Second
-	// mostPosted messages wait to be sent to one worker.
+	// mostPosted bounds the messages that wait to be sent to one worker.
 	mostPosted = 1 << 14
 )
 
-// LostError is a worker that was lost, late, or has failed. What its run measured cannot be judged.
+// LostError reports a worker that was lost, was late, or failed. The run's measurements cannot be judged.
 type LostError struct {
 	Index int
 	Name  string
 	Why   string
 }
 
-// Error is in one line.
+// Error returns one line.
 func (e *LostError) Error() string { return fmt.Sprintf("worker %d (%s) %s", e.Index, e.Name, e.Why) }
 
-// Unjudged is true: the rest of the run's load went on without it.
+// Unjudged returns true, because the rest of the run's load continued without the worker.
 func (e *LostError) Unjudged() bool { return true }
 
 // member is a worker as the coordinator sees it.
@@ -91,7 +91,7 @@ func (m *member) serve() {
 	}
 }
 
-// sendAll sends what is posted, and signs of life.
+// sendAll sends posted messages and signs of life.
 func (m *member) sendAll() {
 	tick := time.NewTicker(aliveEvery)
 	defer tick.Stop()
@@ -151,7 +151,7 @@ func (m *member) close() {
 	}
 }
 
-// whyGone is why calls are not answered any more.
+// whyGone returns why calls are no longer answered.
 func (m *member) whyGone() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +161,7 @@ func (m *member) whyGone() error {
 	return fmt.Errorf("worker %d has left", m.index)
 }
 
-// take takes in what the worker has sent.
+// take processes a message from the worker.
 func (m *member) take(got message, at time.Time) {
 	switch {
 	case got.Reply != nil:
@@ -261,13 +261,13 @@ func (m *member) await(ctx context.Context, answer <-chan reply) (reply, error) 
 	}
 }
 
-// bounded is a context for a call that is answered at once. It ends with a worker that is lost as its cause.
+// bounded returns a context for a call with an immediate answer. Its cause on timeout is a LostError for the worker.
 func (m *member) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.Background(), answerWithin,
 		&LostError{Index: m.index, Name: m.name, Why: fmt.Sprintf("did not answer within %v", answerWithin)})
 }
 
-// welcome gives the worker its share and waits until it has made it.
+// welcome sends the worker its share and waits until the worker has made it.
 func (m *member) welcome(ctx context.Context, w welcome) error {
 	m.post(message{Welcome: &w})
 	select {
@@ -283,7 +283,7 @@ func (m *member) welcome(ctx context.Context, w welcome) error {
 	}
 }
 
-// compareClock measures the worker's clock and tells it.
+// compareClock measures the worker's clock and sends it the result.
 func (m *member) compareClock(ctx context.Context) error {
 	var all []exchange
 	for range exchanges {

@@ -15,15 +15,15 @@ import (
 // resultsWithin bounds the wait for the results of all workers.
 const resultsWithin = 10 * time.Second
 
-// AddTo adds the results of the divided loads to the phases, and what each worker did. Of a lost worker it takes what
-// that one told last.
+// AddTo adds the results of the divided loads to the phases, and the results of each worker. For a lost worker it uses
+// the last report.
 func (f *Fleet) AddTo(m *result.Measurements) error {
 	if f == nil || f.scenario == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resultsWithin)
 	defer cancel()
-	_ = f.each(func(m *member) error { // what it told last is taken
+	_ = f.each(func(m *member) error { // the last report is used
 		_, err := m.call(ctx, call{Verb: verbResults})
 		return err
 	})
@@ -50,7 +50,8 @@ func (f *Fleet) AddTo(m *result.Measurements) error {
 	return nil
 }
 
-// AddCost adds the cost of workers to the coordinator's: sums of CPU time, else the largest of any process.
+// AddCost adds the cost of workers to the coordinator's cost: the sum for CPU time, otherwise the maximum of any
+// process.
 func AddCost(g *result.Generator, all []result.Worker) {
 	for _, w := range all {
 		o := w.Generator
@@ -68,7 +69,8 @@ func AddCost(g *result.Generator, all []result.Worker) {
 	}
 }
 
-// Saturation says which bounds the workers passed in a phase, a line each; "": outside of any.
+// Saturation returns one line for each bound that a worker exceeded in a phase. Phase "" stands for the time outside of
+// any phase.
 func (f *Fleet) Saturation(phase string) (lines []string) {
 	if f == nil {
 		return nil
@@ -83,7 +85,7 @@ func (f *Fleet) Saturation(phase string) (lines []string) {
 	return lines
 }
 
-// tellSaturation tells of each bound that a worker passed once, as soon as it is known.
+// tellSaturation reports each bound that a worker exceeded. It reports a bound immediately and only once.
 func (f *Fleet) tellSaturation(all []results) {
 	for i, r := range all {
 		for _, phase := range slices.Sorted(maps.Keys(r.Saturated)) {
@@ -126,7 +128,7 @@ func (m *member) summary(r results) result.Worker {
 	return w
 }
 
-// partsOf are the workers' parts of a load in a phase.
+// partsOf returns the workers' parts of a load in a phase.
 func partsOf(all []results, loadName, phase string) (parts []load.Part) {
 	for _, r := range all {
 		for _, p := range r.Loads[loadName] {
@@ -187,7 +189,7 @@ func mergeRequests(parts []load.Part) ([]result.Requests, error) {
 	return all, nil
 }
 
-// addRequests adds requests of one kind. Rates are over the longest time in which some were due.
+// addRequests adds requests of one kind. Rates refer to the longest time in which requests were due.
 func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	sum = parts[0].Sums
 	sum.Outcomes = maps.Clone(sum.Outcomes)
@@ -227,7 +229,7 @@ func addRequests(parts []load.RequestsPart) (sum result.Requests, err error) {
 	return sum, nil
 }
 
-// mergeWatches adds the watches of one load; nil: there are none.
+// mergeWatches adds up the watches of one load. It returns nil if no part has watches.
 func mergeWatches(parts []load.Part) (*result.Watches, error) {
 	var all []load.WatchesPart
 	for _, p := range parts {
@@ -293,7 +295,7 @@ func mergeLatency[T any](parts []T, from func(T) latency.Counts) (result.Latency
 	return h.Latency(), nil
 }
 
-// addKnown adds two counts; nil: one of them is not known.
+// addKnown adds two counts. It returns nil if a count is not known.
 func addKnown(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return nil

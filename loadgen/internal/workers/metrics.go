@@ -17,7 +17,7 @@ import (
 // metricsWithin bounds the wait for the metrics of all workers at a scrape.
 const metricsWithin = 2 * time.Second
 
-// Register exposes the workers' metrics of their loads, added up: each series is that which one generator would have.
+// Register exposes the sum of the workers' load metrics: each series equals the series of a single generator.
 func (f *Fleet) Register(registry prometheus.Registerer) error {
 	if f == nil {
 		return nil
@@ -27,10 +27,10 @@ func (f *Fleet) Register(registry prometheus.Registerer) error {
 
 type collector struct{ fleet *Fleet }
 
-// Describe describes nothing: what there is depends on the scenario.
+// Describe describes nothing, because the metrics depend on the scenario.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect asks all workers. Of those that do not answer it takes what they told last.
+// Collect asks all workers. For a worker that does not answer it uses the last report.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), metricsWithin)
 	defer cancel()
@@ -59,7 +59,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// merged is a metric as it is written.
+// merged is a merged metric, ready to be written.
 type merged struct {
 	desc   *prometheus.Desc
 	metric *dto.Metric
@@ -98,7 +98,7 @@ func unpackMetrics(packed [][]byte) (families []*dto.MetricFamily, err error) {
 	return families, nil
 }
 
-// mergeMetrics adds the series of equal name and labels. Families and series are in order.
+// mergeMetrics adds the series of equal name and labels. Families and series stay ordered.
 func mergeMetrics(sets [][]*dto.MetricFamily) []*dto.MetricFamily {
 	byName := map[string]*dto.MetricFamily{}
 	series := map[string]*dto.Metric{}
@@ -169,7 +169,7 @@ func addHistogram(to, from *dto.Histogram) {
 	}
 	to.ZeroCount = proto.Uint64(to.GetZeroCount() + from.GetZeroCount())
 	to.ZeroThreshold = proto.Float64(math.Max(to.GetZeroThreshold(), from.GetZeroThreshold()))
-	// A registry halves the resolution of a histogram with too many buckets: the coarser one counts.
+	// A registry halves the resolution of a histogram with too many buckets: use the coarser resolution.
 	schema := min(to.GetSchema(), from.GetSchema())
 	buckets := nativeBuckets(to, schema)
 	for i, n := range nativeBuckets(from, schema) {
@@ -179,7 +179,7 @@ func addHistogram(to, from *dto.Histogram) {
 	to.PositiveSpan, to.PositiveDelta = nativeSpans(buckets)
 }
 
-// nativeBuckets are the counts by index at a schema that is not finer than the histogram's. Durations are positive.
+// nativeBuckets returns the counts by index at a schema that is not finer than the histogram's. Durations are positive.
 func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	buckets := map[int32]int64{}
 	shift := h.GetSchema() - schema
@@ -192,7 +192,7 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 			}
 			count += h.GetPositiveDelta()[at]
 			at++
-			// Bucket i ends at 2^(i/2^schema): of a schema one lower it is in bucket (i+1)/2, rounded down.
+			// Bucket i ends at 2^(i/2^schema). At the next lower schema it is part of bucket (i+1)/2, rounded down.
 			coarse := index
 			for range shift {
 				coarse = (coarse + 1) >> 1
@@ -204,7 +204,7 @@ func nativeBuckets(h *dto.Histogram, schema int32) map[int32]int64 {
 	return buckets
 }
 
-// nativeSpans are the counts as spans of buckets that follow each other, and differences of counts.
+// nativeSpans returns the counts as spans of consecutive buckets, and differences of counts.
 func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int64) {
 	indexes := make([]int32, 0, len(buckets))
 	for i := range buckets {
@@ -221,7 +221,7 @@ func nativeSpans(buckets map[int32]int64) (spans []*dto.BucketSpan, deltas []int
 		deltas = append(deltas, buckets[i]-last)
 		last, next = buckets[i], i+1
 	}
-	if spans == nil { // as client_golang tells a native histogram without values
+	if spans == nil { // client_golang marks a native histogram without values like this
 		spans = []*dto.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
 	return spans, deltas

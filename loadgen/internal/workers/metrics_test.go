@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/internal/metricopts"
 )
 
-// observed are the families of a registry in which values were observed.
+// observed returns the families of a registry in which values were observed.
 func observed(t *testing.T, values ...float64) []*dto.MetricFamily {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -37,7 +37,8 @@ func observed(t *testing.T, values ...float64) []*dto.MetricFamily {
 	return families
 }
 
-// Metrics of two workers are those of one that did the work of both.
+// The merged metrics of two workers equal the metrics of one worker that did the
+// work of both.
 func TestMergedMetricsAreThoseOfOneGenerator(t *testing.T) {
 	a, b := []float64{0, 0.001, 0.02, 0.02, 3}, []float64{0.02, 0.021, 0.5, 100}
 	got := mergeMetrics([][]*dto.MetricFamily{observed(t, a...), observed(t, b...), observed(t)})
@@ -64,7 +65,8 @@ func TestMergedMetricsAreThoseOfOneGenerator(t *testing.T) {
 	}
 }
 
-// A histogram whose registry has halved its resolution is added at that one.
+// A histogram whose registry has halved its resolution is added at the lower
+// resolution.
 func TestHistogramsOfTwoResolutions(t *testing.T) {
 	fine := &dto.Histogram{
 		SampleCount: proto.Uint64(3), Schema: proto.Int32(3), ZeroThreshold: proto.Float64(1e-9),

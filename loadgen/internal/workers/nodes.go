@@ -12,23 +12,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/node"
 )
 
-// Nodes is the simulated nodes of a run, which the workers divide.
+// Nodes are the simulated nodes of a run, which the workers divide.
 type Nodes struct {
 	*node.Divided
 	fleet *Fleet
 }
 
-// nodesSetup is what a worker needs for its nodes beside the scenario.
+// nodesSetup configures a worker's nodes, in addition to the scenario.
 type nodesSetup struct {
 	Prefix     string            `json:"prefix"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	Taints     []corev1.Taint    `json:"taints,omitempty"`
 	Restricted bool              `json:"restricted,omitempty"`
-	Cloud      bool              `json:"cloud,omitempty"` // there is one, which the coordinator tells of instances
+	Cloud      bool              `json:"cloud,omitempty"` // there is a cloud; the coordinator reports instances to it
 }
 
-// DivideNodes makes the nodes of a configuration the workers'. Call it before Join. Their metrics are the workers'; the
-// coordinator makes their credentials, and tells the cloud of their instances.
+// DivideNodes assigns the nodes of a configuration to the workers. Call it before Join. The workers have the nodes'
+// metrics; the coordinator makes the nodes' credentials, and reports their instances to the cloud.
 func (f *Fleet) DivideNodes(c node.Config) (*Nodes, error) {
 	var parts []node.Part
 	for index := range f.options.Count {
@@ -50,7 +50,7 @@ func (f *Fleet) nodesSetup() *nodesSetup {
 	return &nodesSetup{Prefix: c.NamePrefix, Labels: c.Labels, Taints: c.Taints, Restricted: c.Restricted, Cloud: c.Cloud != nil}
 }
 
-// Start registers the nodes of all workers, which begin at one time.
+// Start registers the nodes of all workers, which begin at the same time.
 func (n *Nodes) Start(ctx context.Context) error {
 	return n.Divided.Start(load.StartAt(ctx, n.fleet.startTime()))
 }
@@ -82,13 +82,13 @@ func (p nodesPart) Able(kind string) ([]int, error) {
 	return answer.Numbers, err
 }
 
-// Hit has the worker begin a fault of its nodes.
+// Hit makes the worker begin a fault of its nodes.
 func (p nodesPart) Hit(fault node.Fault, numbers []int) error {
 	_, err := p.ask(call{Verb: verbNodesHit, Fault: &fault, Numbers: numbers})
 	return err
 }
 
-// ask makes a call that is answered at once. A worker that does not answer ends the run.
+// ask makes a call with an immediate answer. A worker that does not answer ends the run.
 func (p nodesPart) ask(c call) (reply, error) {
 	ctx, cancel := p.member().bounded()
 	defer cancel()
@@ -99,7 +99,7 @@ func (p nodesPart) ask(c call) (reply, error) {
 	return answer, err
 }
 
-// Live is what the worker told last.
+// Live returns the worker's last report.
 func (p nodesPart) Live() node.Live {
 	m := p.member()
 	m.mu.Lock()
@@ -107,7 +107,7 @@ func (p nodesPart) Live() node.Live {
 	return m.nodes
 }
 
-// Tally is what the worker told last.
+// Tally returns the worker's last report.
 func (p nodesPart) Tally() node.Tally {
 	m := p.member()
 	m.mu.Lock()
@@ -123,12 +123,12 @@ func (p nodesPart) Stop(ctx context.Context) {
 	_, _ = p.member().call(ctx, call{Verb: verbNodesStop}) // a worker that is lost has no nodes any more
 }
 
-// late gives up a worker that was told of a start after it.
+// late gives up a worker that learned of a start after it.
 func (m *member) late(answer reply) {
 	m.lose(fmt.Sprintf("was late: %s (is its machine overloaded, or the network slow?)", answer.Error))
 }
 
-// checkTally refuses renewals that no histogram has.
+// checkTally refuses renewals that no histogram can contain.
 func (r *results) checkTally() error {
 	if r == nil || r.Nodes == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// nodesShare is the nodes of a worker. Nil: it has none, and its methods do nothing.
+// nodesShare is a worker's share of the nodes. A nil nodesShare has no nodes, and its methods do nothing.
 type nodesShare struct {
 	fleet *node.Fleet
 	asked *askedIdentities // nil: they share the load's identity
@@ -55,15 +55,15 @@ func (s *session) newNodes(in welcome, told *scenario.Scenario, config *rest.Con
 	return n, err
 }
 
-// coordinatorsCloud is a cloud that the coordinator tells of instances.
+// coordinatorsCloud is a cloud to which the coordinator reports instances.
 type coordinatorsCloud struct{}
 
 func (coordinatorsCloud) ChangeInstances(context.Context, control.Instances) error { return nil }
 
-// spareDescriptors are those that a worker has for all else.
+// spareDescriptors is the number of descriptors that a worker needs for everything else.
 const spareDescriptors = 256
 
-// checkDescriptors refuses nodes whose connections this machine does not allow.
+// checkDescriptors refuses nodes if this machine does not allow their number of connections.
 func checkDescriptors(spec scenario.Nodes, own int) error {
 	var limit syscall.Rlimit
 	if spec.Fidelity == node.Shared || syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
@@ -79,16 +79,17 @@ func checkDescriptors(spec scenario.Nodes, own int) error {
 	return nil
 }
 
-// tell has the coordinator show a line to the user.
+// tell makes the coordinator show a line to the user.
 func (s *session) tell(format string, args ...any) {
 	_ = s.link.send(message{Step: fmt.Sprintf(format, args...)}) // a connection that fails ends the session
 }
 
-// mostLate is how late a worker may be told of a start. It sends late what was due before, as after a stall.
+// mostLate is the longest delay with which a worker may learn of a start. It sends overdue requests late, as after a
+// stall.
 const mostLate = 5 * time.Second
 
-// startsAt is when what a call starts begins on this machine's clock. late is the reply if that is over for too long;
-// nil: it is not.
+// startsAt returns when a call's start begins on this machine's clock. late is the reply if the start is too long ago,
+// otherwise nil.
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
@@ -98,7 +99,7 @@ func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil
 }
 
-// obeyNodes does what a call asks of the nodes.
+// obeyNodes executes a call about the nodes.
 func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() reply)) {
 	n := s.nodes
 	switch {
@@ -142,7 +143,7 @@ func (s *session) obeyNodes(ctx context.Context, c call, beside func(func() repl
 	}
 }
 
-// begin returns the context of the start, which stop ends. False: the nodes have ended.
+// begin returns the context of the start, which stop ends. It returns false if the nodes have ended.
 func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -157,7 +158,7 @@ func (n *nodesShare) begin(ctx context.Context) (context.Context, bool) {
 // nodesEndWithin bounds the end of a worker's nodes.
 const nodesEndWithin = 10 * time.Second
 
-// stop ends the nodes, and their start if that goes on. Objects stay.
+// stop ends the nodes, and their start if it is still running. Objects stay.
 func (n *nodesShare) stop(ctx context.Context) {
 	if n == nil {
 		return
@@ -174,7 +175,7 @@ func (n *nodesShare) stop(ctx context.Context) {
 	n.fleet.Stop(ctx)
 }
 
-// tally is what the nodes did so far; nil: there are none.
+// tally returns the nodes' tally so far, or nil if the worker has no nodes.
 func (n *nodesShare) tally() *node.Tally {
 	if n == nil {
 		return nil

@@ -30,7 +30,7 @@ nodes: {count: 7, fidelity: shared, leaseRenew: 1s, registerRate: 1000/s}
 phases: [{name: p, for: 10s}]
 `
 
-// nodeBench has workers that have joined and divide the nodes of a scenario. cloud may be nil.
+// nodeBench returns workers that have joined and divide the nodes of a scenario. cloud may be nil.
 func nodeBench(t *testing.T, of int, body string, cloud node.Cloud) (*bench, *Nodes) {
 	t.Helper()
 	b := newBench(t, of, body, nil)
@@ -69,7 +69,7 @@ func (c *instances) ChangeInstances(_ context.Context, change control.Instances)
 }
 
 // Three workers register the nodes that one process would, renew their Leases, and are hit by the same faults. Their
-// results, metrics and costs are told as one generator's, and each worker's share.
+// results, metrics and costs are reported as one generator's, together with each worker's share.
 func TestNodesAreDivided(t *testing.T) {
 	cloud := &instances{names: map[string]bool{}}
 	b, n := nodeBench(t, 3, sevenNodes, cloud)
@@ -145,7 +145,7 @@ stormglass_nodes_ready 7
 	}
 }
 
-// A worker that goes away takes its nodes with it, ends the run at once by its name, and holds up nothing.
+// A lost worker takes its nodes with it, ends the run immediately with an error that names it, and delays nothing.
 func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
 	b, n := nodeBench(t, 2, sevenNodes, nil)
 	if err := n.Start(t.Context()); err != nil {
@@ -165,7 +165,8 @@ func TestLostWorkerOfNodesEndsTheRun(t *testing.T) {
 	}
 }
 
-// Nodes that cannot register end the start in one line with the worker, and the others' go no further.
+// Nodes that cannot register end the start in one line that names the worker, and the other workers' nodes go no
+// further.
 func TestRefusedNodesNameTheirWorker(t *testing.T) {
 	b, n := nodeBench(t, 3, strings.Replace(sevenNodes, "1000/s", "1/s", 1), nil)
 	b.server.SetPolicy(func(r stubapi.Request) stubapi.Answer {
@@ -181,7 +182,7 @@ func TestRefusedNodesNameTheirWorker(t *testing.T) {
 	n.Stop(t.Context())
 }
 
-// An interrupt ends the start at once, and says how far it came.
+// An interrupt ends the start immediately, and the error reports the progress.
 func TestStartOfNodesIsInterrupted(t *testing.T) {
 	b, n := nodeBench(t, 2, strings.Replace(sevenNodes, "1000/s", "0.01/s", 1), nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -198,7 +199,7 @@ func TestStartOfNodesIsInterrupted(t *testing.T) {
 	}
 }
 
-// A worker without a node of its own does what else there is.
+// A worker without nodes does the rest of its work.
 func TestFewerNodesThanWorkers(t *testing.T) {
 	b, n := nodeBench(t, 3, "nodes: {count: 2, fidelity: shared}\n"+reads, nil)
 	if err := n.Start(t.Context()); err != nil {
@@ -214,7 +215,7 @@ func TestFewerNodesThanWorkers(t *testing.T) {
 	}
 }
 
-// accounts are identities whose tokens are renewed; one node has none.
+// accounts provides identities with renewed tokens; one node has none.
 type accounts struct {
 	mu         sync.Mutex
 	generation int
@@ -235,7 +236,7 @@ func (a *accounts) Token(name string) string {
 	return fmt.Sprint(name, "/", a.generation)
 }
 
-// signed are identities with certificates.
+// signed provides identities with certificates.
 type signed struct{}
 
 func (signed) For(_ context.Context, name string) (*rest.Config, error) {
@@ -244,7 +245,7 @@ func (signed) For(_ context.Context, name string) (*rest.Config, error) {
 
 func (s signed) ForProxies(ctx context.Context) (*rest.Config, error) { return s.For(ctx, "proxies") }
 
-// asking are the identities of a worker whose coordinator has some, without a network between them.
+// asking returns the identities of a worker whose coordinator has some, without a network between them.
 func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
 	m := newMember(&Fleet{members: make([]*member, 1), nodes: &node.Config{Identities: ids, NamePrefix: "sg-", Spec: scenario.Nodes{Count: 10, KubeProxy: true}}}, nil, hello{})
 	asked := newAskedIdentities(func(sent message) error { m.give(*sent.Ask); return nil }, &rest.Config{
@@ -266,7 +267,7 @@ func asking(t *testing.T, ids node.Identities) (*askedIdentities, *member) {
 	return asked, m
 }
 
-// headers is a connection that keeps what a request authenticates with.
+// headers is a connection that keeps a request's authentication.
 type headers struct{ authorization string }
 
 func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -274,7 +275,7 @@ func (h *headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Body: http.NoBody}, nil
 }
 
-// tokenOfNode is the Authorization header that requests of a configuration have.
+// tokenOfNode returns the Authorization header that requests of a configuration have.
 func tokenOfNode(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	var seen headers
@@ -296,7 +297,8 @@ func tokenOfNode(t *testing.T, c *rest.Config) string {
 	return seen.authorization
 }
 
-// Workers get their nodes' certificates and tokens from the coordinator, and reach the API server as they do themselves.
+// Workers get their nodes' certificates and tokens from the coordinator, and reach the API server in the way that the
+// worker does.
 func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
 	asked, _ := asking(t, signed{})
 	c, err := asked.For(t.Context(), "sg-1")
@@ -325,8 +327,8 @@ func TestCredentialsOfNodesComeFromTheCoordinator(t *testing.T) {
 	}
 }
 
-// Nodes whose kubelet API the scenario needs stay in the coordinator, and why is said; scenarios without loads are divided
-// by their nodes.
+// Nodes whose kubelet API the scenario needs stay in the coordinator, which reports the reason. Scenarios without loads
+// are divided by their nodes.
 func TestWhichNodesAreDivided(t *testing.T) {
 	const phase = "\nphases: [{name: p, for: 5s}]"
 	for name, c := range map[string]struct {

@@ -5,7 +5,7 @@ import "time"
 // Pause stops the arrivals of all workers' loads at that time, by this machine's clock.
 func (f *Fleet) Pause(at time.Time) { f.tellAll(call{Verb: verbPause, At: at}) }
 
-// Resume lets arrivals go on at that time.
+// Resume lets arrivals continue at that time.
 func (f *Fleet) Resume(at time.Time) { f.tellAll(call{Verb: verbResume, At: at}) }
 
 // tellAll sends a call that has no reply.

@@ -7,14 +7,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn/h2test"
 )
 
-// A pause reaches the loads of all workers, and its end too.
+// The loads of all workers pause and resume.
 func TestPauseReachesWorkers(t *testing.T) {
 	b := prepared(t, 3, "phases: [{name: p, for: 10m, load: [{kind: requests, name: reads, verb: get, rate: 300/s, objects: 8}]}]")
 	b.fleet.BeginPhase("p", time.Now())
 	loads := b.run("reads")
 	h2test.Await(t, "reads", func() bool { return b.received("GET") >= 100 })
 	b.fleet.Pause(time.Now())
-	// Messages are in order: what is answered after the pause is of workers that know of it.
+	// Messages are in order: answers after the pause come from workers that know of
+	// it.
 	offered := func() (sum int64) {
 		t.Helper()
 		for _, r := range b.measured().Requests {
@@ -22,7 +23,7 @@ func TestPauseReachesWorkers(t *testing.T) {
 		}
 		return sum
 	}
-	// Arrivals that were due before it may be taken up after it.
+	// Arrivals that were due before the pause may start after it.
 	before := offered()
 	h2test.Await(t, "the pause", func() bool {
 		since, last := time.Now(), before

@@ -19,24 +19,24 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// protocolVersion is raised with every change of the messages.
+// protocolVersion must be raised with every change of the messages.
 const protocolVersion = 2
 
 const (
-	// largestHello bounds what is read from a peer that has not shown the token.
+	// largestHello bounds the bytes read from a peer that has not shown the token.
 	largestHello = 16 << 10
 	// largestOfWorker bounds the messages of a worker: histograms. JSON takes several times as much memory.
 	largestOfWorker = 64 << 20
 	// largestMessage bounds the messages of the coordinator: a scenario with its traces.
 	largestMessage = 512 << 20
-	// longestShown is how many bytes of a peer's text are shown.
+	// longestShown bounds the bytes that are shown of a peer's text.
 	longestShown = 300
-	// A message is sent in pieces, and each within a time.
+	// A message is sent in pieces, each within a time limit.
 	piece       = 64 << 10
 	writeWithin = 10 * time.Second
 )
 
-// message is one of its fields, or empty: a sign of life.
+// message has one field set, or none as a sign of life.
 type message struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why the coordinator does not take the worker
@@ -68,7 +68,7 @@ type hello struct {
 	Name     string `json:"name"` // host and process
 }
 
-// welcome is the answer, once all workers are there.
+// welcome is the answer, once all workers have joined.
 type welcome struct {
 	Share    load.Share        `json:"share"`
 	Scenario []byte            `json:"scenario"`
@@ -77,7 +77,7 @@ type welcome struct {
 	Nodes    *nodesSetup       `json:"nodes,omitempty"` // nil: the workers do not divide them
 }
 
-// clock compares a worker's clock with the coordinator's.
+// clock relates a worker's clock to the coordinator's.
 type clock struct {
 	Offset      time.Duration `json:"offset"`      // of the worker's before the coordinator's
 	Uncertainty time.Duration `json:"uncertainty"` // by how much Offset may be wrong
@@ -128,7 +128,7 @@ type reply struct {
 	at time.Time // when it was received
 }
 
-// results are what a worker has measured so far.
+// results holds a worker's measurements so far.
 type results struct {
 	Loads     map[string][]load.Part `json:"loads"`
 	Generator result.Generator       `json:"generator"`
@@ -153,7 +153,7 @@ func newLink(conn net.Conn) *link {
 	return l
 }
 
-// pieces reads what comes, each piece within the link's time: a large message may take longer.
+// pieces reads a message in pieces, each within the link's time limit: a large message may take longer in total.
 type pieces struct{ *link }
 
 func (p pieces) Read(b []byte) (int, error) {
@@ -185,7 +185,7 @@ func (l *link) send(m message) error {
 	return nil
 }
 
-// shown makes a peer's text safe to show: one short line without control characters.
+// shown makes a peer's text safe to display: one short line without control characters.
 func shown(text string) string {
 	if len(text) > longestShown {
 		text = strings.ToValidUTF8(text[:longestShown], "") + "..."
@@ -193,7 +193,7 @@ func shown(text string) string {
 	return terminal.Clean(text)
 }
 
-// receive reads a message of at most so many bytes. It fails if nothing comes within a time.
+// receive reads a message of up to most bytes. It fails if nothing arrives within the given time.
 func (l *link) receive(most uint32, within time.Duration) (m message, err error) {
 	l.within = within
 	var size [4]byte
@@ -217,7 +217,7 @@ func (l *link) receive(most uint32, within time.Duration) (m message, err error)
 	return m, nil
 }
 
-// isTimeout reports whether nothing came in time.
+// isTimeout reports whether nothing arrived in time.
 func isTimeout(err error) bool {
 	var late net.Error
 	return errors.As(err, &late) && late.Timeout()

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// serverName is in the coordinator's certificate whatever its address is: workers reach it through services and
+// serverName is in the coordinator's certificate, independently of its address: workers reach it through services and
 // forwarded ports.
 const serverName = "coordinator.stormglass.invalid"
 
-// certificateLife is that of a run's authority.
+// certificateLife is the lifetime of a run's authority.
 const certificateLife = 31 * 24 * time.Hour
 
 // secrets authenticate the coordinator and its workers to each other.
@@ -75,7 +75,7 @@ func (s *secrets) holds(token string) bool {
 	return subtle.ConstantTimeCompare(is[:], shown[:]) == 1
 }
 
-// clientTLS is that of a worker, which trusts the run's authority alone.
+// clientTLS returns the TLS configuration of a worker, which trusts only the run's authority.
 func clientTLS(ca []byte) (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {

@@ -41,11 +41,11 @@ type session struct {
 	phases []string
 	acks   []load.Ack // to be sent
 
-	// sending is held while acks are sent: what follows a sendAcks comes after all of them.
+	// sending is held while acks are sent: messages after a sendAcks come after all acks.
 	sending sync.Mutex
 }
 
-// learner is a load that takes in the writes of other workers.
+// learner is a load that uses the writes of other workers.
 type learner interface{ Learn(load.Ack) }
 
 // newSession makes the worker's share of the loads and nodes. It sends nothing to the target yet.
@@ -91,7 +91,7 @@ func newSession(l *link, in welcome, now func() time.Time) (*session, error) {
 	return s, nil
 }
 
-// readScenario reads the scenario that the coordinator has sent, with its files. Without files it needs no directory.
+// readScenario reads the scenario from the coordinator, with its files. Without files it needs no directory.
 func readScenario(in welcome) (*scenario.Scenario, error) {
 	if len(in.Files) == 0 {
 		return scenario.ParseRecorded(result.ScenarioFile, in.Scenario)
@@ -116,7 +116,7 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 
 func (s *session) coordinatorNow() time.Time { return s.clock.Load().there(s.now()) }
 
-// acknowledged takes in a measured write of this worker. It is told the others soon.
+// acknowledged records a measured write of this worker. The other workers learn of it soon.
 func (s *session) acknowledged(a load.Ack) {
 	c := s.clock.Load()
 	a.At, a.Uncertain = c.there(a.At), c.Uncertainty
@@ -125,7 +125,7 @@ func (s *session) acknowledged(a load.Ack) {
 	s.acks = append(s.acks, a)
 }
 
-// ackEvery is how long an acknowledged write waits to be told.
+// ackEvery is how often acknowledged writes are sent.
 const ackEvery = 20 * time.Millisecond
 
 func (s *session) sendAcks() error {
@@ -141,7 +141,7 @@ func (s *session) sendAcks() error {
 	return s.link.send(message{Acks: acks})
 }
 
-// learn takes in writes of other workers.
+// learn processes writes of other workers.
 func (s *session) learn(acks []load.Ack) {
 	c := s.clock.Load()
 	for _, a := range acks {
@@ -152,7 +152,8 @@ func (s *session) learn(acks []load.Ack) {
 	}
 }
 
-// run obeys the coordinator until the run has ended. An error is that of the connection; the loads have ended then.
+// run obeys the coordinator until the run has ended. It returns an error if the connection fails; the loads have ended
+// then.
 func (s *session) run(parent context.Context) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer s.beside.Wait()
@@ -210,7 +211,7 @@ func (s *session) run(parent context.Context) error {
 	}
 }
 
-// announce sends a message once a channel is closed.
+// announce sends a message after a channel is closed.
 func (s *session) announce(ctx context.Context, done <-chan struct{}, m message) {
 	if done == nil {
 		return
@@ -236,7 +237,7 @@ func (s *session) sendLive() error {
 	return s.link.send(message{Nodes: &nodes})
 }
 
-// obey does what a call asks. What may take time is done beside.
+// obey executes a call. Work that may take time runs in the background.
 func (s *session) obey(ctx context.Context, c call) {
 	l := s.loads[c.Load]
 	beside := func(do func() reply) {
@@ -331,7 +332,7 @@ func (s *session) beginPhase(name string, at time.Time) {
 	}
 }
 
-// results are what the worker has measured so far.
+// results returns the worker's measurements so far.
 func (s *session) results() results {
 	s.mu.Lock()
 	phases := s.phases[:len(s.phases):len(s.phases)]

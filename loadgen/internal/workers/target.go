@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// target is load.Target for a worker.
+// target describes a load.Target to a worker.
 type target struct {
 	Host        string                   `json:"host"`
 	APIPath     string                   `json:"apiPath,omitempty"`
@@ -31,8 +31,8 @@ type target struct {
 	Seed         int64               `json:"seed"`
 }
 
-// targetOf is what a worker is told of the target, which it reaches at api; nil: where the coordinator does. Files of keys and
-// tokens are read.
+// targetOf returns the target for a worker, which reaches it at api. Nil: at the coordinator's address. Key and token
+// files are read.
 func targetOf(t load.Target, api *API) (target, error) {
 	c := rest.CopyConfig(t.Config)
 	if api != nil {
@@ -60,7 +60,7 @@ func targetOf(t load.Target, api *API) (target, error) {
 	}, nil
 }
 
-// tokenOf is the token of an identity as it is now; "": it has none.
+// tokenOf returns the current token of an identity, or "" if it has none.
 func tokenOf(c *rest.Config) (string, error) {
 	if c.BearerTokenFile == "" {
 		return c.BearerToken, nil
@@ -72,7 +72,7 @@ func tokenOf(c *rest.Config) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// config is how a worker reaches the API server. A token is put on requests by token.
+// config returns how a worker reaches the API server. token adds the current token to requests.
 func (t target) config(token *apiclient.Token) *rest.Config {
 	c := &rest.Config{
 		Host: t.Host, APIPath: t.APIPath, TLSClientConfig: t.TLS, UserAgent: t.UserAgent, Impersonate: t.Impersonate,

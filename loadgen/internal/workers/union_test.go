@@ -24,14 +24,14 @@ func parse(t *testing.T, body string) *scenario.Scenario {
 	return s
 }
 
-// sent is a request that the server received: when, of the load's time, and what it asks.
+// sent is a request that the server received, with its time in the load.
 type sent struct {
 	at   time.Duration
 	what string
 }
 
-// requestsOf runs the loads of a scenario, divided among workers, against a stub, and returns what it received by a
-// method; "": by all.
+// requestsOf runs the loads of a scenario, divided among workers, against a stub. It returns the requests by a method,
+// or all requests for "".
 func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sent {
 	t.Helper()
 	server, err := stubapi.Start(stubapi.Options{Listener: stubapi.NewPipes()})
@@ -80,10 +80,10 @@ func requestsOf(t *testing.T, s *scenario.Scenario, method string, of int) []sen
 	return got
 }
 
-// gather is for how long a dispatcher gathers arrivals before it sends them.
+// gather is how long a dispatcher gathers arrivals before it sends them.
 const gather = 1100 * time.Microsecond
 
-// The requests of any number of workers are, together, those of one: the same operations on the same objects at the
+// Any number of workers together send the requests of a single worker: the same operations on the same objects at the
 // same intended times.
 func TestWorkersTogetherSendTheOneSchedule(t *testing.T) {
 	for name, c := range map[string]struct{ method, body string }{
@@ -145,7 +145,7 @@ phases:
 	}
 }
 
-// Every watch is opened once, whatever the number of workers.
+// Every watch is opened once, for any number of workers.
 func TestWatchesAreDivided(t *testing.T) {
 	s := parse(t, `phases: [{name: p, for: 3s, load: [{kind: watches, name: crowd, count: 15, rate: 100/s, objects: 3, slow: {fraction: 0.2, bytesPerSecond: 1000}}]}]`)
 	for _, of := range []int{1, 2, 3, 4, 7} {

@@ -19,19 +19,19 @@ import (
 
 // Worker is one worker.
 type Worker struct {
-	// Coordinator is its address, HOST:PORT. Empty: the coordinator comes to Listen.
+	// Coordinator is its address, HOST:PORT. Empty: the coordinator connects to Listen.
 	Coordinator string
 	// Listen is the worker's own address, HOST:PORT.
 	Listen string
-	// CAFile and TokenFile are those that the coordinator wrote.
+	// CAFile and TokenFile are the files that the coordinator wrote.
 	CAFile, TokenFile string
 	// Index of the worker, from 0.
 	Index int
-	// Build must be the coordinator's.
+	// Build must equal the coordinator's.
 	Build string
 	// Within bounds the time until the coordinator is reached; 0 is five minutes.
 	Within time.Duration
-	// Step is told what is done, in a line each.
+	// Step receives progress messages of one line each.
 	Step func(format string, args ...any)
 
 	now func() time.Time // for tests; nil: the clock
@@ -44,7 +44,7 @@ const (
 )
 
 // Work joins the coordinator and does this worker's share until the run has ended. Bad arguments and refusals are usage
-// errors; a coordinator that is not reached or goes away is one of the environment.
+// errors; an unreachable or lost coordinator is an environment error.
 func (w Worker) Work(ctx context.Context) error {
 	if w.Within == 0 {
 		w.Within = defaultWithin
@@ -92,7 +92,7 @@ func (w Worker) Work(ctx context.Context) error {
 	return err
 }
 
-// reach connects to the coordinator, again and again until the time is over.
+// reach connects to the coordinator, and retries until the time is over.
 func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	until := time.Now().Add(w.Within)
 	told := false
@@ -123,7 +123,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// await waits for the coordinator to connect. What connects and is not the coordinator is told of.
+// await waits for the coordinator to connect, and reports other connections.
 func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	listener, err := net.Listen("tcp", w.Listen)
 	if err != nil {
@@ -154,7 +154,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 	}
 }
 
-// cause is an error of the network without the addresses.
+// cause returns a network error without its addresses.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

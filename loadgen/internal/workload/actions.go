@@ -27,9 +27,9 @@ import (
 const (
 	// DeploymentLabel names the deploy that an object comes from.
 	DeploymentLabel = "stormglass.dev/deployment"
-	// RevisionAnnotation counts the updates of a pod template. A rolling update changes it alone.
+	// RevisionAnnotation counts the updates of a pod template. A rolling update changes only this annotation.
 	RevisionAnnotation = "stormglass.dev/revision"
-	// Image of the pods. Nodes pull nothing.
+	// Image of the pods. Simulated nodes pull nothing.
 	Image = "pause:3.10.1"
 
 	fieldManager = "stormglass"
@@ -38,11 +38,11 @@ const (
 	podGroupKind      = "podgroup"
 	claimTemplateKind = "resourceclaimtemplate"
 
-	// claimName is that of a pod's claim within the pod.
+	// claimName is the name of a pod's claim within the pod.
 	claimName = "devices"
 )
 
-// Do does one action and returns when the API server has accepted it. It may be repeated. Errors name verb and
+// Do performs one action and returns when the API server has accepted it. Do may be repeated. Errors name verb and
 // object.
 func (w *Workload) Do(ctx context.Context, a scenario.Action) error {
 	now := ask(w, func(t *tracker) deployment { return *t.of(a.Name) })
@@ -202,7 +202,7 @@ func (w *Workload) labels(name string) map[string]string {
 	return l
 }
 
-// template makes that of a deploy's pods. Fields not set have upstream's defaults.
+// template returns the template of a deploy's pods. Fields not set have upstream's defaults.
 func (w *Workload) template(a scenario.Action, revision string) (corev1.PodTemplateSpec, error) {
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: a.CPU, corev1.ResourceMemory: a.Memory} {
@@ -256,7 +256,7 @@ func (w *Workload) claimTemplate(a scenario.Action) *resourcev1.ResourceClaimTem
 	}
 }
 
-// podGroup makes the PodGroup that has a deploy's pods placed together.
+// podGroup makes the PodGroup that schedules a deploy's pods together.
 func (w *Workload) podGroup(a scenario.Action) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: scenario.PodGroupVersion, Kind: "PodGroup"},
@@ -307,7 +307,7 @@ func updatePatch(workload string, a scenario.Action, revision string) any {
 	case s.RollingUpdate == nil:
 	case workload == scenario.Deployment:
 		spec["strategy"] = s
-	default: // the same but for the name
+	default: // the same under another name
 		spec["updateStrategy"] = s
 	}
 	return map[string]any{"spec": spec}
@@ -329,7 +329,7 @@ func (w *Workload) service(a scenario.Action) *corev1.Service {
 	return s
 }
 
-// place says where a workload's pods may run in relation to each other.
+// place sets where a workload's pods may run in relation to each other.
 func place(pod *corev1.PodSpec, a scenario.Action, labels map[string]string) {
 	own := &metav1.LabelSelector{MatchLabels: labels}
 	apart := corev1.PodAffinityTerm{LabelSelector: own, TopologyKey: corev1.LabelHostname}

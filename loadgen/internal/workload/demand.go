@@ -13,15 +13,15 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// demand is for CPU of a Deployment, which its Ready pods share evenly.
+// demand is a demand for CPU of a Deployment. Its Ready pods share the demand evenly.
 type demand struct {
 	cores   float64
 	each    float64 // what a pod uses now, in cores
-	seconds float64 // that a pod which was there all the time has used
+	seconds float64 // used so far by a pod that was present all the time
 	at      time.Time
 }
 
-// count adds up what pods have used until now, and lets so many pods share the demand from then on.
+// count adds up what pods have used until now. From then on, the given number of pods shares the demand.
 func (d *demand) count(now time.Time, pods int64) {
 	if !d.at.IsZero() {
 		d.seconds += d.each * max(0, now.Sub(d.at).Seconds())
@@ -29,15 +29,15 @@ func (d *demand) count(now time.Time, pods int64) {
 	d.at, d.each = now, d.cores/float64(max(pods, 1))
 }
 
-// countDemands follows a change of pods.
+// countDemands updates the demands after a change of pods.
 func (w *Workload) countDemands(now time.Time) {
 	for name, d := range w.demands {
 		d.count(now, w.tracker.of(name).good)
 	}
 }
 
-// Use returns the CPU that a pod with these labels uses now and has used so far, in cores and seconds, if there is a
-// demand for its Deployment.
+// Use returns the current CPU use and the total so far of a pod with these labels, in cores and seconds, if its
+// Deployment has a demand.
 func (w *Workload) Use(labels map[string]string) (cores, seconds float64, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +89,8 @@ func (w *Workload) autoscaler(ctx context.Context, a scenario.Action) error {
 	return err
 }
 
-// demanded notes how many pods a demand needs. The change begins with it and is over when so many are Ready as an
-// autoscaler is content with.
+// demanded notes how many pods a demand needs. The change begins with the demand and is over when enough pods for an
+// autoscaler are Ready.
 func (t *tracker) demanded(name, cpu string, at time.Time) {
 	d := t.of(name)
 	if d.deploy == nil || !d.deploy.Autoscales() {
@@ -104,7 +104,7 @@ func (t *tracker) demanded(name, cpu string, at time.Time) {
 	}
 }
 
-// sawScale takes in the replicas that an autoscaler has written.
+// sawScale processes the replicas that an autoscaler has written.
 func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	if d.deploy == nil || !d.deploy.Autoscales() || d.generation == deleted || o.generation < d.generation || o.specReplicas == d.replicas {
 		return
@@ -115,7 +115,7 @@ func (t *tracker) sawScale(d *deployment, o object, at time.Time) {
 	t.scaled(d, o.specReplicas, d.needed)
 }
 
-// scaled changes the replicas that a Deployment has been asked for, and those that its demand needs.
+// scaled changes the requested replicas of a Deployment, and the replicas that its demand needs.
 func (t *tracker) scaled(d *deployment, replicas, needed int64) {
 	d.replicas, d.needed = replicas, needed
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// TestAutoscaledDeploymentIsReadyWhenItMeetsDemand: an autoscaler is content within a tenth of its target, and adds
-// pods in several steps.
+// TestAutoscaledDeploymentIsReadyWhenItMeetsDemand: an autoscaler accepts a deviation of a tenth from its target, and
+// adds pods in several steps.
 func TestAutoscaledDeploymentIsReadyWhenItMeetsDemand(t *testing.T) {
 	s := newStory(t)
 	deploy := scenario.Action{Kind: "deploy", Name: "web", Replicas: 1, CPU: "500m", Autoscale: scenario.Autoscale{Min: 1, Max: 50, Utilization: 50}}

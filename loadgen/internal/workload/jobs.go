@@ -8,20 +8,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// job is one Job: that of a deploy, or one of a CronJob.
+// job is the Job of a deploy, or one Job of a CronJob.
 type job struct {
 	uid         string
 	completions int64
-	// seen and reported count the pods that have succeeded, by their own events and by the Job's status: the pods of a
-	// lost node go, and the status is late.
+	// seen and reported count the pods that have succeeded, by the pods' events and by the Job's status. Both are
+	// needed: the pods of a lost node disappear, and the status is late.
 	seen, reported   int64
-	good             int64 // pods that are Ready, on nodes that live
+	good             int64 // Ready pods on live nodes
 	complete, failed bool
 }
 
 func (j *job) succeeded() int64 { return max(j.seen, j.reported) }
 
-// open is the number of pods that have yet to succeed.
+// open returns the number of pods that have yet to succeed.
 func (j *job) open() int64 {
 	if j.complete {
 		return 0
@@ -29,10 +29,10 @@ func (j *job) open() int64 {
 	return max(0, j.completions-j.succeeded())
 }
 
-// missing is the number of pods that have yet to succeed and are not Ready.
+// missing returns the number of pods that have yet to succeed and are not Ready.
 func (j *job) missing() int64 { return max(0, j.open()-j.good) }
 
-// jobCounts are Jobs by state.
+// jobCounts counts Jobs by state.
 type jobCounts struct{ active, waiting, complete, failed int64 }
 
 func (c *jobCounts) add(j *job) {
@@ -52,7 +52,7 @@ func (d *deployment) hasJobs() bool {
 	return d.workload() == scenario.Job || d.workload() == scenario.CronJob
 }
 
-// counts are those of all Jobs so far.
+// counts returns the counts of all Jobs so far.
 func (d *deployment) counts() jobCounts {
 	c := d.ended
 	for _, j := range d.jobs {
@@ -61,7 +61,7 @@ func (d *deployment) counts() jobCounts {
 	return c
 }
 
-// eachOpen calls f with each Job, except those of a CronJob that have failed.
+// eachOpen calls f with each Job, except failed Jobs of a CronJob.
 func (d *deployment) eachOpen(f func(*job)) {
 	for _, j := range d.jobs {
 		if !j.failed || d.workload() == scenario.Job {
@@ -70,7 +70,7 @@ func (d *deployment) eachOpen(f func(*job)) {
 	}
 }
 
-// wantJobs is called before the request, as want: a Job's pods are missed from then on.
+// wantJobs is called before the request, like want: from then on a Job's pods are missing.
 func (t *tracker) wantJobs(name string, d *deployment) {
 	switch {
 	case d.replicas == 0:
@@ -118,17 +118,17 @@ func (t *tracker) jobGone(o object) {
 	}
 }
 
-// succeeded counts a pod that has ended well.
+// succeeded counts a pod that has succeeded.
 func (t *tracker) succeeded(p *pod) {
 	if j := t.of(p.deployment).jobs[p.job]; j != nil {
 		j.seen++
 	}
 }
 
-// runGrace is how late a run of a CronJob may begin. The controller begins them within a second.
+// runGrace is the longest delay of a CronJob's run. The controller begins runs within a second.
 const runGrace = 10 * time.Second
 
-// schedule is when the runs of a CronJob are due, and which of them have begun.
+// schedule holds when the runs of a CronJob are due, and which of them have begun.
 type schedule struct {
 	since time.Time
 	every time.Duration
@@ -142,7 +142,7 @@ func (s *schedule) begin(d *deployment, at time.Time) {
 	}
 }
 
-// began takes in the name of a Job: CronJob, "-", and the minute since 1970 in which it was due.
+// began processes the name of a Job: CronJob, "-", and the minute since 1970 in which it was due.
 func (s *schedule) began(cronJob, name string) {
 	suffix, _ := strings.CutPrefix(name, cronJob+"-")
 	if minute, err := strconv.ParseInt(suffix, 10, 64); err == nil {
@@ -153,7 +153,7 @@ func (s *schedule) began(cronJob, name string) {
 	}
 }
 
-// missed is how many runs are over runGrace late.
+// missed returns how many runs are late by more than runGrace.
 func (s *schedule) missed(now time.Time) (n int64) {
 	if s.since.IsZero() {
 		return 0

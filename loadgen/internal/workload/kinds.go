@@ -14,16 +14,17 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// exitAfter is the annotation of a pod that simulated nodes end by itself.
+// exitAfter is the annotation of a pod that ends by itself on simulated nodes.
 const exitAfter = "stormglass.dev/exit-after"
 
-// kindOf is the kind of object of a workload, as scenario.Deployment.
+// kindOf returns the object kind of a workload, such as scenario.Deployment.
 func kindOf(workload string) kind {
 	k, _ := workloadOf(workload)
 	return k
 }
 
-// workloadOf is kindOf, for a name in any case; ok is false if it is no workload's.
+// workloadOf returns the kind with the given name, in any case. ok is false if the
+// name is not a workload's.
 func workloadOf(name string) (k kind, ok bool) {
 	switch {
 	case strings.EqualFold(name, scenario.StatefulSet):
@@ -38,7 +39,7 @@ func workloadOf(name string) (k kind, ok bool) {
 	return deploymentKind, strings.EqualFold(name, scenario.Deployment)
 }
 
-// api is the path of the API of a workload's kind.
+// api returns the API path of a workload's kind.
 func (k kind) api() string {
 	if k == jobKind || k == cronJobKind {
 		return "/apis/batch/v1"
@@ -95,7 +96,8 @@ func jobSpec(a scenario.Action, pod corev1.PodTemplateSpec) batchv1.JobSpec {
 	return spec
 }
 
-// cron is the schedule of runs so far apart, on the hour and after it.
+// cron returns a schedule with runs at this interval, at most an hour, aligned to
+// the hour.
 func cron(every time.Duration) string {
 	if every >= time.Hour {
 		return "0 * * * *"
@@ -103,7 +105,7 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * *", int(every.Minutes()))
 }
 
-// workload is the kind of the workload, as scenario.Deployment.
+// workload returns the name of the workload's kind, such as scenario.Deployment.
 func (d *deployment) workload() string {
 	if d.deploy == nil {
 		return scenario.Deployment

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// deploys tells the tracker of a deploy of some kind that the API server has accepted.
+// deploys reports to the tracker a deploy of some kind that the API server has accepted.
 func (s *story) deploys(kind, name string, replicas int) {
 	a := scenario.Action{Kind: "deploy", Workload: kind, Name: name, Replicas: replicas, Every: scenario.Duration(time.Minute)}
 	d := s.of(name)
@@ -54,7 +54,7 @@ func (s *story) mustMiss(name string, want int64, when string) {
 	}
 }
 
-// A StatefulSet's pod on a lost node stays until it is deleted for good: its name is taken.
+// A StatefulSet's pod on a lost node blocks its name until the pod is removed entirely.
 func TestStatefulSetWaitsForItsLostPod(t *testing.T) {
 	s := newStory(t)
 	s.nodeIs("n0", true)
@@ -82,7 +82,7 @@ func TestStatefulSetWaitsForItsLostPod(t *testing.T) {
 	s.mustBeWhole(true, "replaced")
 }
 
-// A DaemonSet has one pod for each node that lives: it stays whole as nodes fail, and is not as they return.
+// A DaemonSet has one pod per live node: it stays whole when nodes fail, and is not whole when they return.
 func TestDaemonSetIsWholeOnNodesThatLive(t *testing.T) {
 	s := newStory(t)
 	s.deploys(scenario.DaemonSet, "agent", 0)
@@ -117,7 +117,7 @@ func TestDaemonSetIsWholeOnNodesThatLive(t *testing.T) {
 	s.mustBeWhole(true, "two nodes")
 }
 
-// A Job needs a Ready pod for each completion that it lacks; pods that have succeeded count after they are gone.
+// A Job needs a Ready pod for each missing completion; pods that have succeeded count after they are gone.
 func TestJobIsWholeWhileItRunsAndWhenItIsComplete(t *testing.T) {
 	s := newStory(t)
 	s.nodeIs("n0", true)
@@ -158,7 +158,7 @@ func TestFailedJobIsNeverWhole(t *testing.T) {
 	s.mustBeWhole(false, "failed")
 }
 
-// Runs of a CronJob are told apart by the minute in their Jobs' names, also those that are gone.
+// Runs of a CronJob are distinguished by the minute in their Jobs' names, including Jobs that are gone.
 func TestCronJobCountsItsRuns(t *testing.T) {
 	s := newStory(t)
 	s.at = time.Unix(100*60+30, 0)

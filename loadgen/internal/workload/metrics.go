@@ -57,7 +57,7 @@ func register(r prometheus.Registerer, startup prometheus.Histogram, live func()
 	)
 }
 
-// hopCollector shows how far the last rollout of each workload has come.
+// hopCollector exports the progress of the last rollout of each workload.
 type hopCollector struct{ rollouts func() []result.Rollout }
 
 func hopDesc() *prometheus.Desc {
@@ -80,7 +80,7 @@ func (c hopCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// stateCollector shows the state of each workload.
+// stateCollector exports the state of each workload.
 type stateCollector struct{ states func() []state }
 
 // stateDescs are the metrics of a workload's state.

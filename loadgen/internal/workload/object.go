@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// object holds what the tracker needs of an object. It is read off the wire: decoding whole pods costs six times
-// the CPU and 12 KB of garbage each (BenchmarkDecodePod).
+// object holds the fields of an object that the tracker needs. They are read from the encoded message: decoding whole
+// pods costs six times the CPU and 12 KB of garbage each (BenchmarkDecodePod).
 type object struct {
 	kind kind
 
@@ -29,7 +29,7 @@ type object struct {
 	// Deployment, StatefulSet; a DaemonSet has no replicas.
 	observed, replicas, updated, available int64
 
-	// Job: so many pods have succeeded, and whether it has ended.
+	// Job: how many pods have succeeded, and whether it has ended.
 	successes        int64
 	complete, failed bool
 
@@ -145,7 +145,7 @@ func decode(k kind, msg []byte) (object, error) {
 	return o, err
 }
 
-// mark takes the labels and annotations that we made.
+// mark reads the labels and annotations that we set.
 func (o *object) mark(key, value []byte) {
 	switch string(key) {
 	case DeploymentLabel:
@@ -193,7 +193,7 @@ func initialized(nodeSpec []byte) (bool, error) {
 	return is, err
 }
 
-// status reads that of a Deployment, a StatefulSet or a DaemonSet, with the numbers of its fields.
+// status reads the status of a Deployment, a StatefulSet or a DaemonSet, by the numbers of its fields.
 func (o *object) status(m protobuf.Object, observed, updated, available protowire.Number) error {
 	o.specReplicas = 1 // the API's default; the server writes it out
 	if err := o.replicasWanted(m.Spec, specReplicas); err != nil {
@@ -253,7 +253,8 @@ func (o *object) jobCondition(msg []byte) error {
 	return err
 }
 
-// replicaSet takes the revision from the pods' template: the ReplicaSet's own annotations are the Deployment's.
+// replicaSet reads the revision from the pods' template, because the ReplicaSet's own annotations are copies of the
+// Deployment's.
 func (o *object) replicaSet(spec []byte) error {
 	return protobuf.Fields(spec, func(num protowire.Number, b []byte, v uint64) error {
 		switch num {
@@ -271,7 +272,7 @@ func (o *object) replicaSet(spec []byte) error {
 	})
 }
 
-// endpoint keeps the pod of a ready endpoint. One that does not say is ready, by the API's definition.
+// endpoint adds the pod of a ready endpoint. By the API's definition an endpoint without the field is ready.
 func (o *object) endpoint(msg []byte) error {
 	ready := true
 	var target []byte

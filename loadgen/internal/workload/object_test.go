@@ -22,7 +22,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// encoded is an object as the API server sends it.
+// encoded returns an object as the API server sends it.
 func encoded(t testing.TB, o runtime.Object) []byte {
 	t.Helper()
 	kinds, _, err := scheme.Scheme.ObjectKinds(o)
@@ -38,7 +38,7 @@ func encoded(t testing.TB, o runtime.Object) []byte {
 	return b.Bytes()
 }
 
-// frame is a watch event as the API server sends it.
+// frame returns a watch event as the API server sends it.
 func frame(t testing.TB, event string, o runtime.Object) []byte {
 	t.Helper()
 	body, err := (&metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: encoded(t, o)}}).Marshal()
@@ -48,7 +48,7 @@ func frame(t testing.TB, event string, o runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// fullPod is a pod with about all that a real one carries.
+// fullPod returns a pod with about all that a real one carries.
 func fullPod(name string) *corev1.Pod {
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	pod := &corev1.Pod{
@@ -86,8 +86,8 @@ func fullPod(name string) *corev1.Pod {
 	return pod
 }
 
-// The decoder reads field numbers; that they are the right ones is shown by
-// reading what the API's own encoder wrote.
+// The decoder reads field numbers. Reading the output of the API's own encoder
+// shows that they are right.
 func TestDecodeReadsWhatTheAPIWrites(t *testing.T) {
 	terminating, failed, unready := fullPod("b"), fullPod("c"), fullPod("d")
 	terminating.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_700_000_000, 0)}
@@ -213,7 +213,7 @@ func TestDecodeListKeepsVersionAndContinue(t *testing.T) {
 	}
 }
 
-// Cut short anywhere, an event is an error or an object, never a panic.
+// An event that is cut short anywhere gives an error or an object, never a panic.
 func TestDecodeEventSurvivesTruncation(t *testing.T) {
 	whole := frame(t, "ADDED", fullPod("a"))[4:]
 	for n := range whole {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// podsReady reports whether every workload is whole. names are the workloads, all without.
+// podsReady reports whether every named workload is whole. Without names it checks all workloads.
 func (t *tracker) podsReady(names ...string) bool {
 	for name, d := range t.deployments {
 		if awaited(name, names) && !t.whole(d) {
@@ -20,7 +20,8 @@ func awaited(name string, names []string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// allPodsReady is podsReady, and the workloads' statuses agree by the rule of `kubectl rollout status`.
+// allPodsReady reports whether podsReady holds and the workloads' statuses agree, by the rule of `kubectl rollout
+// status`.
 func (t *tracker) allPodsReady(names ...string) bool {
 	if !t.podsReady(names...) {
 		return false
@@ -42,7 +43,7 @@ func (t *tracker) allPodsReady(names ...string) bool {
 	return true
 }
 
-// deleted stands for the generation of a workload that is to be gone.
+// deleted stands for the generation of a workload that is being deleted.
 const deleted = -1
 
 func (t *tracker) nodesReady(names []string) bool {
@@ -52,7 +53,7 @@ func (t *tracker) nodesReady(names []string) bool {
 	})
 }
 
-// notReady: none of the nodes is Ready. A node that was deleted is not.
+// notReady reports whether none of the nodes is Ready. A deleted node is not Ready.
 func (t *tracker) notReady(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		n := t.nodes[name]
@@ -64,7 +65,8 @@ func (t *tracker) allFailedNotReady() bool {
 	return len(t.failed) > 0 && t.notReady(slices.Collect(maps.Keys(t.failed)))
 }
 
-// nodesFailed starts the clocks of a failure. A pod on a failed node is lost at once, whatever the API still says.
+// nodesFailed starts the clocks of a failure. A pod on a failed node is lost immediately, regardless of what the API
+// still reports.
 func (t *tracker) nodesFailed(at time.Time, names []string) {
 	for _, name := range names {
 		t.failed[name] = true
@@ -78,7 +80,7 @@ func (t *tracker) nodesFailed(at time.Time, names []string) {
 	t.check(at)
 }
 
-// nodesRecovered ends all failures of nodes. The clock of recovery runs on.
+// nodesRecovered ends all failures of nodes. The clock of recovery continues.
 func (t *tracker) nodesRecovered(at time.Time) {
 	clear(t.failed)
 	t.recount()
@@ -88,7 +90,7 @@ func (t *tracker) nodesRecovered(at time.Time) {
 	}
 }
 
-// check looks whether what arrived just now stops a clock.
+// check tests whether the latest change stops a clock.
 func (t *tracker) check(at time.Time) {
 	t.stopClocks(at)
 	t.failures = slices.DeleteFunc(t.failures, func(f *failure) bool {
@@ -104,27 +106,28 @@ func (t *tracker) check(at time.Time) {
 	})
 }
 
-// keepLargest: of several failures in a phase the slowest counts.
+// keepLargest keeps the slowest of several failures in a phase.
 func keepLargest(seconds **float64, d time.Duration) {
 	if s := d.Seconds(); *seconds == nil || **seconds < s {
 		*seconds = &s
 	}
 }
 
-// Live is the state at this moment, as far as events have arrived.
+// Live is the state at this moment, based on the events so far.
 type Live struct {
-	// PodsWanted is the sum of replicas asked for, or that demands need if these are more; nodes that have not failed,
-	// for each DaemonSet; completions of Jobs that have not been reached.
+	// PodsWanted is the sum of requested replicas, or of the replicas that demands need if these are more; for each
+	// DaemonSet the nodes that have not failed; and for Jobs the completions that have not been reached.
 	PodsWanted int64
-	// PodsReady are Ready, not being deleted, and on nodes that live, unlike the API's count within the grace
-	// period.
+	// PodsReady counts pods that are Ready, not being deleted, and on live nodes. Unlike the API's count, it drops pods
+	// on failed nodes within the grace period.
 	PodsReady int64
-	// PodsPending have not been Ready yet, PodsUnscheduled of them have no node. PodsTerminating are being
-	// deleted.
+	// PodsPending counts pods that have not been Ready yet; of these, PodsUnscheduled have no node. PodsTerminating
+	// counts pods that are being deleted.
 	PodsPending, PodsUnscheduled, PodsTerminating int64
-	// NamespacesTerminating are being deleted. Without Options.Namespaces they are not counted.
+	// NamespacesTerminating counts namespaces that are being deleted. It stays 0 without Options.Namespaces.
 	NamespacesTerminating int64
-	// Nodes of the run, how many of them the API says are Ready, and how many hold a pod of the run's workloads.
+	// Nodes counts the run's nodes. The API reports NodesReady of them as Ready, and NodesUsed hold a pod of the run's
+	// workloads.
 	Nodes, NodesReady, NodesUsed int64
 }
 
@@ -166,7 +169,7 @@ func (t *tracker) count(p *pod, by int64) {
 	}
 }
 
-// recount makes the sums anew, after a change of what pods are counted as.
+// recount recomputes the sums after a change in how pods are counted.
 func (t *tracker) recount() {
 	l := &t.live
 	l.PodsReady, l.PodsPending, l.PodsUnscheduled, l.PodsTerminating, l.NodesUsed = 0, 0, 0, 0, 0

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A control plane that comes back from a fault does not end a run at its next
-// action; one that says no is asked once.
+// A control plane that recovers from a fault does not end a run at the next action;
+// a refused action is not repeated.
 func TestActionIsRetriedThroughFault(t *testing.T) {
 	refuse := func(code int32) answer {
 		return answer{int(code), &metav1.Status{Status: "Failure", Code: code, Message: "not now"}}
@@ -44,7 +44,7 @@ func TestActionIsRetriedThroughFault(t *testing.T) {
 			t.Errorf("%s: asked %d times, want %d", name, n, c.asked)
 		}
 	}
-	// No server listens: the patience ends.
+	// No server listens: the patience runs out.
 	w, err := New(&rest.Config{Host: "https://127.0.0.1:1"}, Options{
 		Namespace: "ns", Labels: map[string]string{"run": "r"}, Retry: time.Millisecond, Patience: 20 * time.Millisecond,
 	})

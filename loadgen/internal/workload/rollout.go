@@ -8,11 +8,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rollout is one change of a workload: when its first and last piece arrived at each hop. It is over when all
-// new pods are Ready and, with a Service, in its EndpointSlices.
+// rollout is one change of a workload. It holds when the first and the last piece arrived at each hop. It is over when
+// all new pods are Ready and, with a Service, in its EndpointSlices.
 type rollout struct {
 	action, revision string
-	pods             int64 // how many new ones the change makes
+	pods             int64 // number of new pods
 	service, over    bool
 	direct           bool  // no ReplicaSet makes its pods
 	scaled           int64 // the ReplicaSet's replicas when last seen
@@ -35,7 +35,7 @@ func hopNames() [hopCount]string {
 	return [hopCount]string{"api write", "replicaset", "pods", "binding", "ready", "endpointslice"}
 }
 
-// span is the first and the last of several arrivals, which are not noted in their order.
+// span holds the first and the last of several arrivals, which may be added in any order.
 type span struct {
 	first, last time.Time
 	count       int64
@@ -51,7 +51,7 @@ func (s *span) add(at time.Time) {
 	s.count++
 }
 
-// begin starts a rollout of workload name, in place of the one before.
+// begin starts a rollout of the named workload, and replaces the previous one.
 func (t *tracker) begin(name, action string, pods int64, revision string, service bool, at time.Time) {
 	d := t.of(name)
 	d.rollout = &rollout{
@@ -66,7 +66,7 @@ type named struct {
 	*rollout
 }
 
-// of reports whether a piece of this revision, first seen then, belongs to it.
+// of reports whether a piece of this revision, first seen at the given time, belongs to the rollout.
 func (r *rollout) of(revision string, firstSeen time.Time) bool {
 	return r != nil && !r.over && revision == r.revision && !firstSeen.Before(r.asked)
 }
@@ -80,7 +80,7 @@ func (t *tracker) reach(p *pod, hop int, at time.Time) {
 	r.over = r.hops[hopReady].count >= r.pods && (!r.service || r.hops[hopEndpoints].count >= r.pods)
 }
 
-// sawReplicaSet takes in a ReplicaSet, which a rolling update scales in several steps.
+// sawReplicaSet processes a ReplicaSet, which a rolling update scales in several steps.
 func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r := t.of(o.deployment).rollout
 	if listed || o.deployment == "" || r == nil || r.over || o.revision != r.revision {
@@ -92,7 +92,7 @@ func (t *tracker) sawReplicaSet(o object, at time.Time, listed bool) {
 	r.scaled = o.specReplicas
 }
 
-// sawSlice takes in an EndpointSlice: its ready endpoints get traffic.
+// sawSlice processes an EndpointSlice: its ready endpoints get traffic.
 func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	for _, uid := range o.endpoints {
 		p := t.pods[uid]
@@ -108,13 +108,13 @@ func (t *tracker) sawSlice(o object, at time.Time, listed bool) {
 	}
 }
 
-// Early endpoints: a slice may be ahead of its pods' events, or behind their deletion.
+// Early endpoints: a slice may be ahead of its pods' events, or behind the pods' deletion.
 const (
 	earlyFor  = time.Minute
 	mostEarly = 1000 // before the old ones are looked for
 )
 
-// forgetEarly drops endpoints whose pods have not come in their time.
+// forgetEarly drops endpoints whose pods did not appear in time.
 func (t *tracker) forgetEarly(now time.Time) {
 	if len(t.endpoints) < mostEarly {
 		return
@@ -131,14 +131,14 @@ func (t *tracker) served(p *pod, at time.Time, listed bool) {
 	t.toEndpoint(p)
 }
 
-// toEndpoint records the pod's last step when both its ends are known. It took no time where the slice came first.
+// toEndpoint records the pod's last step when both its ends are known. The step took no time if the slice came first.
 func (t *tracker) toEndpoint(p *pod) {
 	if p.measured && !p.endpointAt.IsZero() && !p.readyAt.IsZero() {
 		p.phase.toEndpoint.Record(max(0, p.endpointAt.Sub(p.readyAt)))
 	}
 }
 
-// result returns a rollout's result, with times since it was asked for.
+// result returns a rollout's result, with times since its request.
 func (r named) result() result.Rollout {
 	out := result.Rollout{Deployment: r.name, Action: r.action, Pods: r.pods, Began: r.asked.UTC(), Complete: r.over}
 	for i, name := range hopNames() {
@@ -156,7 +156,7 @@ func (r named) result() result.Rollout {
 	return out
 }
 
-// lastRollouts are those under way, or last ended, of all workloads.
+// lastRollouts returns the current or last rollout of each workload.
 func (t *tracker) lastRollouts() []result.Rollout {
 	var all []result.Rollout
 	for name, d := range t.deployments {

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// change asks for a revision of "web", at this moment.
+// change requests a revision of "web" at this moment.
 func (s *story) change(action string, pods, replicas int64, revision string) {
 	s.want("web", replicas, revision)
 	s.begin("web", action, pods, revision, true, s.at)
@@ -110,7 +110,7 @@ func TestEndpointSeenBeforeItsPodIsNotLost(t *testing.T) {
 	}
 }
 
-// Endpoints of pods that are gone are not kept to the end of the run.
+// Endpoints of pods that are gone are not kept until the end of the run.
 func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	s := newStory(t)
 	for i := range 10 * mostEarly {
@@ -121,7 +121,7 @@ func TestEndpointsOfPodsThatAreGoneAreForgotten(t *testing.T) {
 	}
 }
 
-// A slice that came before its pod is noted after those that came later.
+// A slice that arrived before its pod is recorded after slices that arrived later.
 func TestFirstAndLastEndpointAreByTime(t *testing.T) {
 	s := newStory(t)
 	s.change("deploy", 2, 2, "1")

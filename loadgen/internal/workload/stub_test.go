@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/protobuf"
 )
 
-// stub is an API server that says what the test tells it to.
+// stub is an API server that answers as the test tells it to.
 type stub struct {
 	t      *testing.T
 	server *httptest.Server
@@ -27,7 +27,7 @@ type stub struct {
 	mu sync.Mutex
 	// pods are the answers to LISTs of pods, in order; the last one stays.
 	pods []answer
-	// patched is the answer to every PATCH, after those of trouble.
+	// patched is the answer to every PATCH after the answers in trouble.
 	patched answer
 	trouble []answer
 	seen    []request
@@ -94,7 +94,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(encoded(s.t, a.body))
 }
 
-// workload is one that speaks to the stub.
+// workload returns a workload that talks to the stub.
 func (s *stub) workload() *Workload {
 	s.t.Helper()
 	w, err := New(&rest.Config{Host: s.server.URL}, Options{
@@ -108,7 +108,7 @@ func (s *stub) workload() *Workload {
 	return w
 }
 
-// running is a workload whose tracker runs; it ends with the test.
+// running returns a workload whose tracker runs; it ends with the test.
 func (s *stub) running() *Workload {
 	s.t.Helper()
 	w := s.workload()
@@ -130,8 +130,8 @@ func (s *stub) requests(method string) []request {
 	return out
 }
 
-// await waits until cond holds; a tracker that never gets there hangs the
-// test, and its timeout tells where.
+// await waits until cond holds. If it never holds, the test hangs, and its timeout
+// shows where.
 func await(t *testing.T, w *Workload, cond func() bool) {
 	t.Helper()
 	if err := w.Wait(t.Context(), cond); err != nil {

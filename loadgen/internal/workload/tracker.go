@@ -8,12 +8,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// tracker knows the state of the run's objects from their events. It has no clock, no lock and no I/O.
+// tracker follows the state of the run's objects by their events. It has no clock, no lock and no I/O.
 type tracker struct {
 	deployments map[string]*deployment
-	pods        map[string]*pod  // by UID: a name can come again
+	pods        map[string]*pod  // by UID: a name may be reused
 	nodes       map[string]*node // the run's simulated nodes, by name
-	held        map[string]int64 // pods that are there, by their node
+	held        map[string]int64 // existing pods, by their node
 	up          int64            // nodes that have not failed
 	failed      map[string]bool  // nodes that the run has stopped
 	failures    []*failure
@@ -27,19 +27,19 @@ type tracker struct {
 	live Live
 	// onStartup is called with each measured pod startup, onDeletion with each measured deletion of a namespace.
 	onStartup, onDeletion func(time.Duration)
-	// stalled is for how long the generator was not run until a time.
+	// stalled returns for how long the generator was not run, up to a time.
 	stalled func(time.Time) time.Duration
 }
 
-// deployment holds what a deploy asked for, whatever the kind of its workload, the workload's status, and the state
-// of its pods but for those on failed nodes.
+// deployment holds the request of a deploy, for any kind of workload, the workload's status, and the state of its pods
+// except those on failed nodes.
 type deployment struct {
-	replicas   int64 // of a Job, and of each of a CronJob, its completions
+	replicas   int64 // for a Job, and for each Job of a CronJob, its completions
 	revision   string
 	generation int64 // that the status has to have observed
 
 	deploy         *scenario.Action // that made it
-	needed, enough int64            // replicas for its demand, and so many that an autoscaler is content with; 0: none
+	needed, enough int64            // replicas for its demand, and the number that satisfies an autoscaler; 0: none
 
 	exists bool // seen by the watch and not deleted
 	status object
@@ -48,7 +48,7 @@ type deployment struct {
 	rollout *rollout // of the last change; nil before the first
 
 	good  int64 // Ready, of the current revision, not being deleted
-	other int64 // all else that is there: old, starting, terminating
+	other int64 // all other existing pods: old, starting, terminating
 	stuck int64 // being deleted, on failed nodes
 
 	jobs  map[string]*job // of a Job or CronJob, by name
@@ -66,9 +66,9 @@ type pod struct {
 	ready, deleting, ended, succeeded bool
 
 	phase *phase // in which it was first seen
-	// measured: it was first seen by an event and not by a list.
+	// measured: an event, not a list, delivered it first.
 	measured bool
-	// Arrivals: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
+	// Arrival times: first seen, bound, Ready, in an EndpointSlice. Zero if not yet.
 	firstSeen, boundAt, readyAt, endpointAt time.Time
 	stalledBefore                           time.Duration // until it was first seen
 }
@@ -110,7 +110,7 @@ func newTracker(onStartup func(time.Duration), stalled func(time.Time) time.Dura
 	return t
 }
 
-// longest is the highest startup told apart: longer ones count as clamped.
+// longest is the highest resolved startup time: longer ones count as clamped.
 const longest = time.Hour
 
 func (t *tracker) beginPhase(name string) {
@@ -143,7 +143,7 @@ func (t *tracker) results() map[string]result.Workload {
 	return out
 }
 
-// want is called before the request, so that no state from before can pass for the state after.
+// want is called before the request, so that no earlier state can be mistaken for the state after it.
 func (t *tracker) want(name string, replicas int64, revision string) {
 	d := t.of(name)
 	if replicas == 0 {
@@ -152,12 +152,12 @@ func (t *tracker) want(name string, replicas int64, revision string) {
 	t.scaled(d, replicas, d.needed)
 	d.revision = revision
 	t.wantJobs(name, d)
-	// A generation that no status reaches, until the answer tells the real one.
+	// A generation that no status reaches, until the answer has the real one.
 	d.generation = 1 << 62
 	t.recount()
 }
 
-// accepted notes the generation that the API server gave to the change.
+// accepted records the generation that the API server gave to the change.
 func (t *tracker) accepted(name string, generation int64, at time.Time) {
 	d := t.of(name)
 	d.generation = generation
@@ -176,7 +176,7 @@ func (t *tracker) of(name string) *deployment {
 	return d
 }
 
-// saw takes in one object at its arrival. listed ones may be older than they look.
+// saw processes one object at its arrival. Listed objects may be older than they look.
 func (t *tracker) saw(o object, at time.Time, listed bool) {
 	switch o.kind {
 	case podKind:
@@ -298,7 +298,7 @@ func (t *tracker) gone(o object, at time.Time) {
 	t.check(at)
 }
 
-// replace takes in a whole list: what it lacks is gone.
+// replace processes a complete list: missing objects are gone.
 func (t *tracker) replace(k kind, objects []object, at time.Time) {
 	listed := make(map[string]bool, len(objects))
 	for _, o := range objects {

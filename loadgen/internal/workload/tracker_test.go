@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/stall"
 )
 
-// story tells a tracker a sequence of events, one second after the other.
+// story sends a tracker a sequence of events, one second apart.
 type story struct {
 	*tracker
 	t  *testing.T
@@ -21,7 +21,7 @@ func newStory(t *testing.T) *story {
 	return s
 }
 
-// pod is an event of a pod of Deployment "web", revision "1", Ready on a node
+// pod sends an event of a pod of Deployment "web", revision "1", Ready on a node
 // (or unbound, if that is ""), changed by f.
 func (s *story) pod(name, node string, f ...func(*object)) {
 	s.at = s.at.Add(time.Second)
@@ -51,7 +51,7 @@ func (s *story) nodeIs(name string, ready bool) {
 	s.saw(object{kind: nodeKind, name: name, ready: ready}, s.at, false)
 }
 
-// status is the Deployment controller's: n replicas, all updated and
+// status sends the Deployment controller's status: n replicas, all updated and
 // available, at a generation.
 func (s *story) status(n, generation int64) {
 	s.at = s.at.Add(time.Second)
@@ -61,7 +61,7 @@ func (s *story) status(n, generation int64) {
 	}, s.at, false)
 }
 
-// deployed is a Deployment with pods p0, p1, ... on nodes n0, n1, ..., whole.
+// deployed returns a Deployment with pods p0, p1, ... on nodes n0, n1, ..., whole.
 func deployed(t *testing.T, n int64) *story {
 	s := newStory(t)
 	s.want("web", n, "1")
@@ -284,7 +284,7 @@ func TestLiveFollowsPodsAndNodes(t *testing.T) {
 	}
 }
 
-// The time in which the generator was stalled is not in the external startup.
+// The external startup excludes the time in which the generator was stalled.
 func TestExternalStartupLeavesOutStalls(t *testing.T) {
 	s := newStory(t)
 	s.stalled = func(at time.Time) time.Duration { // from the third second to the seventh

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// pageSize bounds the memory of a list; it is kubectl's and client-go's.
+	// pageSize bounds the memory of a list; kubectl and client-go use the same.
 	pageSize = "500"
 	maxRetry = 5 * time.Second
 )
@@ -62,7 +62,7 @@ func refused(err error) bool {
 	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
-// list takes in all objects of a kind and returns the list's resourceVersion.
+// list processes all objects of a kind and returns the list's resourceVersion.
 func (w *Workload) list(ctx context.Context, k kind, path string) (string, error) {
 	var all []object
 	for continues := ""; ; {
@@ -91,7 +91,7 @@ func (w *Workload) list(ctx context.Context, k kind, path string) (string, error
 	}
 }
 
-// body is the answer to a request. Result.Raw alone drops the reason of a refusal.
+// body returns the answer to a request. Result.Raw alone drops the reason of a refusal.
 func body(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func body(r rest.Result) ([]byte, error) {
 	return r.Raw()
 }
 
-// watch takes in events from a resourceVersion on, until the stream ends. It returns the version it got to.
+// watch processes events from a resourceVersion on, until the stream ends. It returns the last version.
 func (w *Workload) watch(ctx context.Context, k kind, path, version string) (string, listwatch.End) {
 	stream, err := w.rest.Get().AbsPath(path).
 		Param("labelSelector", w.selector).Param("watch", "true").
@@ -140,7 +140,7 @@ func (w *Workload) watch(ctx context.Context, k kind, path, version string) (str
 	return version, end
 }
 
-// Retry repeats ask, which must be idempotent, while the error may go away by itself and the workload's patience lasts.
+// Retry repeats ask, which must be idempotent, while the error is transient and the workload's patience lasts.
 func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	for failures := 1; ; failures++ {
@@ -152,7 +152,7 @@ func (w *Workload) Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// patience is how long requests that fail with err are retried; 0: not at all.
+// patience returns how long requests that fail with err are retried; 0: not at all.
 func (w *Workload) patience(err error) time.Duration {
 	switch {
 	case transient(err):
@@ -163,7 +163,7 @@ func (w *Workload) patience(err error) time.Duration {
 	return 0
 }
 
-// transient reports whether an error may go away by itself: no connection or a lost one, 429 and 5xx.
+// transient reports whether an error may disappear: a failed or lost connection, 429 and 5xx.
 func transient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code

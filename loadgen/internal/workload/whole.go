@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// wanted is how many pods a workload is to have.
+// wanted returns how many pods a workload must have.
 func (t *tracker) wanted(d *deployment) (n int64) {
 	switch {
 	case d.hasJobs():
@@ -21,7 +21,7 @@ func (t *tracker) wanted(d *deployment) (n int64) {
 	return max(d.replicas, d.needed)
 }
 
-// missing is how many of them it lacks on nodes that live.
+// missing returns how many of the wanted pods the workload lacks on live nodes.
 func (t *tracker) missing(d *deployment) (n int64) {
 	if d.hasJobs() {
 		d.eachOpen(func(j *job) { n += j.missing() })
@@ -30,9 +30,10 @@ func (t *tracker) missing(d *deployment) (n int64) {
 	return max(0, t.wanted(d)-d.good)
 }
 
-// whole reports whether a workload has all pods Ready, of the current revision and on nodes that live, and no others
-// there: of a Deployment and a StatefulSet its replicas, and as many as an autoscaler's demand needs; of a DaemonSet one
-// for each node. A Job has as many as have not succeeded, a CronJob those of each of its Jobs.
+// whole reports whether a workload has all its pods Ready, of the current revision and on live nodes, and no other
+// pods. A Deployment or StatefulSet needs its replicas, and enough of them to satisfy an autoscaler; a DaemonSet needs
+// one pod per node. A Job needs a pod for each completion that has not succeeded, a CronJob the pods of each of its
+// Jobs.
 func (t *tracker) whole(d *deployment) bool {
 	switch {
 	case d.generation == deleted:
@@ -45,8 +46,8 @@ func (t *tracker) whole(d *deployment) bool {
 	return d.good == d.replicas && d.other == 0 && d.replicas >= d.enough
 }
 
-// agrees reports whether a workload's status says that it is whole. A Job's says less than its pods; a DaemonSet's
-// counts pods on failed nodes too.
+// agrees reports whether a workload's status says that it is whole. A Job's status says less than its pods; a
+// DaemonSet's status includes pods on failed nodes.
 func (t *tracker) agrees(d *deployment) bool {
 	s := d.status
 	switch {
@@ -60,7 +61,7 @@ func (t *tracker) agrees(d *deployment) bool {
 	return s.specReplicas == d.replicas && s.replicas == d.replicas && s.updated == d.replicas && s.available == d.replicas
 }
 
-// liveNow is the state at this moment.
+// liveNow returns the state at this moment.
 func (t *tracker) liveNow() Live {
 	l := t.live
 	for _, d := range t.deployments {
@@ -69,8 +70,8 @@ func (t *tracker) liveNow() Live {
 	return l
 }
 
-// clock measures from a failure or a return of nodes that left a workload not whole until it is whole again. It keeps
-// the last time.
+// clock measures the time from a failure or a return of nodes, if it left a workload not whole, until the workload is
+// whole again. It keeps the last time.
 type clock struct {
 	since time.Time // zero: neither yet
 	runs  bool
@@ -109,7 +110,7 @@ func (t *tracker) stopClocks(at time.Time) {
 	}
 }
 
-// state is that of one workload at a moment.
+// state is the state of one workload at a moment.
 type state struct {
 	name, kind     string
 	missing, stuck int64

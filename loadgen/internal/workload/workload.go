@@ -1,9 +1,8 @@
-// Package workload does to objects what a scenario's actions say, and tracks
-// what becomes of them: pods from first seen to bound to Ready, workloads
-// until they are whole, nodes until they are NotReady.
+// Package workload applies a scenario's actions to objects, and tracks their effects: pods from first seen to bound to
+// Ready, workloads until they are whole, nodes until they are NotReady.
 //
-// All times are arrivals of events at one watch per kind, on a connection of
-// its own, so that the generator's own traffic does not delay them.
+// All times are arrivals of events at one watch per kind, on a separate connection, so that the generator's own traffic
+// does not delay them.
 package workload
 
 import (
@@ -27,14 +26,14 @@ import (
 
 // Options of a Workload.
 type Options struct {
-	// Namespace of all objects; it exists.
+	// Namespace of all objects. It must exist.
 	Namespace string
 	// Labels of every object. They select the run's pods, workloads and nodes. Required.
 	Labels map[string]string
-	// NodeSelector and Tolerations of every pod bring pods to the run's nodes only.
+	// NodeSelector and Tolerations bring every pod only to the run's nodes.
 	NodeSelector map[string]string
 	Tolerations  []corev1.Toleration
-	// DeviceClass of the devices that pods claim. Empty: they claim none.
+	// DeviceClass of the devices that pods claim. Empty: pods claim no devices.
 	DeviceClass string
 	// Registerer of the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -44,7 +43,7 @@ type Options struct {
 	Stalls *stall.Meter
 	// Namespaces: measure how long the deletion of namespaces with the labels takes.
 	Namespaces bool
-	// Kinds of workload beside Deployments that are deployed.
+	// Kinds of deployed workloads other than Deployments.
 	Kinds []string
 	// Patience is how long an action is repeated while the control plane is away. Zero: not at all.
 	Patience time.Duration
@@ -97,7 +96,7 @@ func New(cfg *rest.Config, o Options) (*Workload, error) {
 	return w, nil
 }
 
-// Run watches the run's objects until ctx ends, whatever connections and versions are lost. A first list that is
+// Run watches the run's objects until ctx ends, and survives lost connections and versions. A first list that is
 // refused (401, 403, 404) is an error.
 func (w *Workload) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -117,7 +116,7 @@ func (w *Workload) Run(ctx context.Context) error {
 	return err
 }
 
-// followed are the paths of the kinds that are watched.
+// followed returns the paths of the watched kinds.
 func (w *Workload) followed() map[kind]string {
 	ns := "/namespaces/" + w.options.Namespace
 	paths := map[kind]string{
@@ -140,7 +139,7 @@ func (w *Workload) followed() map[kind]string {
 	return paths
 }
 
-// change applies f to the tracker's state and wakes all that wait.
+// change applies f to the tracker's state and wakes all waiters.
 func (w *Workload) change(f func(*tracker)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,7 +153,7 @@ func (w *Workload) change(f func(*tracker)) {
 	}
 }
 
-// Wait returns nil when cond holds, or an error when ctx or Run ends. cond is asked after every change.
+// Wait returns nil when cond holds, or an error when ctx or Run ends. It evaluates cond after every change.
 func (w *Workload) Wait(ctx context.Context, cond func() bool) error {
 	changed := make(chan struct{}, 1)
 	w.mu.Lock()
@@ -189,7 +188,7 @@ func ask[T any](w *Workload, f func(*tracker) T) T {
 	return f(w.tracker)
 }
 
-// Synced reports whether the first list of every kind is in.
+// Synced reports whether the first list of every kind has arrived.
 func (w *Workload) Synced() bool {
 	return ask(w, func(*tracker) bool {
 		for k := range w.followed() {
@@ -201,13 +200,13 @@ func (w *Workload) Synced() bool {
 	})
 }
 
-// AllPodsReady reports whether every workload of names, or every one without names, is whole on nodes that live, and
+// AllPodsReady reports whether every named workload, or every workload without names, is whole on live nodes, and
 // whether the workloads' statuses agree.
 func (w *Workload) AllPodsReady(names ...string) bool {
 	return w.Synced() && ask(w, func(t *tracker) bool { return t.allPodsReady(names...) })
 }
 
-// NodesReady reports whether the API server says that all these nodes are Ready, and initialized where there is a cloud.
+// NodesReady reports whether the API server reports all these nodes as Ready and, with a cloud, as initialized.
 func (w *Workload) NodesReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.nodesReady(names) })
 }
@@ -215,19 +214,19 @@ func (w *Workload) NodesReady(names []string) bool {
 // AllNotReady reports whether nodes have failed and none of them is Ready any more.
 func (w *Workload) AllNotReady() bool { return ask(w, (*tracker).allFailedNotReady) }
 
-// NotReady reports whether the API server says Ready of none of these nodes.
+// NotReady reports whether the API server reports none of these nodes as Ready.
 func (w *Workload) NotReady(names []string) bool {
 	return ask(w, func(t *tracker) bool { return t.notReady(names) })
 }
 
-// NodesFailed starts the clocks of a failure: NotReadyAfter until the API server says NotReady of these nodes,
-// RecoveredAfter until every workload is whole on others. Each is reported in the phase in which it stops. A
+// NodesFailed starts the clocks of a failure: NotReadyAfter runs until the API server reports these nodes as NotReady,
+// and RecoveredAfter until every workload is whole on other nodes. Each is reported in the phase in which it stops. A
 // failure that takes no pod has no recovery.
 func (w *Workload) NodesFailed(at time.Time, names []string) {
 	w.change(func(t *tracker) { t.nodesFailed(at, names) })
 }
 
-// NodesRecovered says that all failed nodes are coming back.
+// NodesRecovered notes that all failed nodes are coming back.
 func (w *Workload) NodesRecovered() {
 	w.change(func(t *tracker) { t.nodesRecovered(time.Now()) })
 }
@@ -237,8 +236,8 @@ func (w *Workload) BeginPhase(name string, _ time.Time) {
 	w.change(func(t *tracker) { t.beginPhase(name) })
 }
 
-// Results by phase; what was before the first phase is under "".
+// Results returns the results by phase; results before the first phase are under "".
 func (w *Workload) Results() map[string]result.Workload { return ask(w, (*tracker).results) }
 
-// Live is the state at this moment.
+// Live returns the state at this moment.
 func (w *Workload) Live() Live { return ask(w, (*tracker).liveNow) }

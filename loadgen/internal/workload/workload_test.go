@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// at is a pod at a resourceVersion.
+// at returns a pod at a resourceVersion.
 func at(version string, p *corev1.Pod) *corev1.Pod {
 	p.ResourceVersion = version
 	return p
@@ -197,7 +197,7 @@ func TestActionsAfterADeploy(t *testing.T) {
 	}
 }
 
-// TestGangHasItsPodGroup: the PodGroup is there before its pods, and goes after them.
+// TestGangHasItsPodGroup: the PodGroup exists before its pods, and is deleted after them.
 func TestGangHasItsPodGroup(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}
@@ -220,7 +220,7 @@ func TestGangHasItsPodGroup(t *testing.T) {
 	}
 }
 
-// TestDevicesAreClaimedByATemplate: the ResourceClaimTemplate is there before its pods, and goes with them.
+// TestDevicesAreClaimedByATemplate: the ResourceClaimTemplate exists before its pods, and is deleted with them.
 func TestDevicesAreClaimedByATemplate(t *testing.T) {
 	s := newStub(t)
 	s.patched = answer{200, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "train", Generation: 1}}}

@@ -4,7 +4,8 @@
 //
 // Kubernetes copies its version into registries of metrics and kubernetes_build_info while its packages are
 // initialized, so a call from main would be too late. Go initializes the packages that are ready in the order of
-// their import paths: this one, which imports nothing but the versions, comes before any of k8s.io that uses them.
+// their import paths: this one, which imports only the versions, comes before any package of k8s.io that uses
+// them.
 package kubeversion
 
 import (

@@ -3,13 +3,13 @@
 // on the same volume does. Where etcd is stacked with others its own fsync
 // waits in the same queue and the same journal.
 //
-// The neighbour is a process of its own (Main), so that it can be ended, and
-// paid for, apart. What it writes has no name in the directory but in the moment in
-// which it is made, so nothing is left however it ends, also by SIGKILL.
+// The neighbour is a separate process (Main), so that it can be ended, and its cost measured,
+// separately. Its files are unlinked as soon as they are created, so nothing is left however it
+// ends, also by SIGKILL.
 //
 // Limits:
-//   - How much it hurts depends on the disk. It says what it wrote; what
-//     etcd felt is in etcd's own histogram.
+//   - The effect depends on the disk. The neighbour reports how much it wrote; etcd's own
+//     histogram shows the effect on etcd.
 //   - On a file system in memory a sync is free: the neighbour costs some CPU
 //     there and no disk. A writer makes at most maxRounds rounds per second, so
 //     that it does not become a test of the CPU.
@@ -49,16 +49,16 @@ const maxRounds = 100
 
 // Options configure the neighbour.
 type Options struct {
-	// Dir is where it writes: it decides which disk.
+	// Dir is the directory to write in: it decides which disk.
 	Dir string
-	// Writers that write and fsync at the same time, each a file of its own.
+	// Writers is the number of writers that write and fsync at the same time, each to its own file.
 	// Zero: DefaultWriters.
 	Writers int
-	// Size in bytes that a writer writes before it fsyncs; then it empties the
-	// file and begins anew. Zero: DefaultSize.
+	// Size in bytes that a writer writes before it fsyncs; then it truncates the file and starts
+	// again. Zero: DefaultSize.
 	Size int64
-	// Ready is called once, when each writer has written for the first time and its fsync is next:
-	// what it does to the disk has begun, and how long the first fsync takes is the disk's affair.
+	// Ready is called once, when each writer has written for the first time and is about to fsync:
+	// the load on the disk has begun. How long the first fsync takes depends on the disk.
 	Ready func()
 }
 
@@ -87,7 +87,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Run writes and fsyncs until the context ends; that is no error.
+// Run writes and fsyncs until the context ends, which is not an error.
 func Run(ctx context.Context, o Options) (Stats, error) {
 	if err := o.complete(); err != nil {
 		return Stats{}, err
@@ -198,7 +198,7 @@ func (w *writer) run(ctx context.Context, begun func()) error {
 	}
 }
 
-// incompressible is data that neither a file system nor a disk can make less of.
+// incompressible returns data that neither a file system nor a disk can compress.
 func incompressible(n int64, seed uint64) []byte {
 	data := make([]byte, n)
 	var key [32]byte
@@ -219,8 +219,8 @@ func createUnlinked(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// OtherFileSystem finds a directory that is on another device than dir and can be written in: the
-// "disk of its own" that external etcd does not share with its neighbours.
+// OtherFileSystem finds a writable directory that is on another device than dir: a separate disk,
+// as external etcd has it, that its neighbours do not share.
 func OtherFileSystem(dir string) (string, error) {
 	return otherFileSystem(dir, []candidate{
 		{"/dev/shm", "/dev/shm"},

@@ -28,7 +28,7 @@ func TestNeighbourWritesAndRemovesItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	// Size is no multiple of the largest write.
+	// Size is not a multiple of the largest write.
 	const writers, size = 3, chunk + 4096
 	stats, err := Run(ctx, Options{Dir: dir, Writers: writers, Size: size, Ready: func() {
 		if names := entries(t, dir); len(names) > 0 {

@@ -93,7 +93,7 @@ type Agent struct {
 // NewAgent returns a supervisor's side and the child's end of it. Pass that to
 // the child (exec.Cmd.ExtraFiles) with its number there in AgentEnv, and close
 // it here once the child has started, so that a child's end is noticed. A
-// child that is started anew needs a new Agent.
+// restarted child needs a new Agent.
 func NewAgent() (agent *Agent, child *os.File, err error) {
 	// Packets: an answer that came too late cannot be mixed up with the next.
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -120,8 +120,8 @@ func socket(f *os.File) (net.Conn, error) {
 
 // Set makes the child's calls wait; it replaces an earlier delay. When it
 // returns the delay is in force for every call that begins. The context bounds
-// the wait for the child's answer; give it a deadline, for a stopped child does
-// not answer, and does what it was asked when it goes on.
+// the wait for the child's answer; give it a deadline, because a stopped child
+// does not answer, and applies the request when it continues.
 func (a *Agent) Set(ctx context.Context, d Delay) error {
 	_, err := a.request(ctx, question{Set: &d})
 	return err
@@ -138,7 +138,7 @@ func (a *Agent) Stats(ctx context.Context) (Stats, error) {
 	return a.request(ctx, question{})
 }
 
-// Close ends the agent's service: a delay is cleared. The child goes on.
+// Close ends the agent's service and clears a delay. The child keeps running.
 func (a *Agent) Close() error { return a.conn.Close() }
 
 func (a *Agent) request(ctx context.Context, q question) (Stats, error) {

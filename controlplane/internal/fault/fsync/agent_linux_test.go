@@ -116,7 +116,7 @@ func TestSupervisorExitReleasesCalls(t *testing.T) {
 }
 
 // The Go runtime and etcd's supervisor send signals all the time. They must
-// neither shorten a wait nor begin it anew.
+// neither shorten nor restart a wait.
 func TestSignalsDoNotInterruptCall(t *testing.T) {
 	c := startHeldChild(t)
 	tasks := c.tasks()
@@ -145,8 +145,8 @@ func TestStoppedChildAnswersAfterContinue(t *testing.T) {
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// The kernel never reports the whole process as stopped: the call that
-	// waits takes no signal but a deadly one.
+	// The kernel never reports the whole process as stopped: only a fatal signal
+	// interrupts the call that waits.
 	for running := c.running(); running > 1; running = c.running() {
 		runtime.Gosched()
 	}

@@ -23,8 +23,9 @@ import (
 // childEnv makes the test binary play the child, in the directory it names.
 const childEnv = "FSYNC_TEST_CHILD"
 
-// The kernel hands a process's signals to its main thread first. A call that waits there
-// would keep SIGSTOP from the others, so the child's calls are made elsewhere.
+// The kernel delivers a process's signals to its main thread first. A call that waits
+// there would keep SIGSTOP from the other threads, so the child makes its calls
+// elsewhere.
 func init() {
 	if os.Getenv(childEnv) != "" {
 		runtime.LockOSThread()

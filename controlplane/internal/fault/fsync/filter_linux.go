@@ -52,7 +52,7 @@ func syncFilter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	equal := func(k uint32, yes, no uint8) unix.SockFilter { // jumps over so many instructions
+	equal := func(k uint32, yes, no uint8) unix.SockFilter { // jumps over yes or no instructions
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jt: yes, Jf: no}
 	}
 	return []unix.SockFilter{
@@ -76,9 +76,8 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	flags |= unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not break off a call
-	// that waits. Where it is not known, such a call is begun anew by the
-	// kernel and waits from the start.
+	// With WAIT_KILLABLE_RECV (Linux 5.19) a signal does not interrupt a call that waits.
+	// An older kernel restarts such a call, which then waits from the start.
 	for _, more := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
 		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags|more, uintptr(unsafe.Pointer(&program)))
 		switch {
@@ -88,7 +87,7 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 			continue
 		case errno == unix.EBUSY:
 			return -1, errors.New("another seccomp filter with a listener is in force, as in some container sandboxes: the kernel allows one")
-		case errno == unix.ESRCH: // of TSYNC; with TSYNC_ESRCH it is no thread's ID
+		case errno == unix.ESRCH: // of TSYNC: without TSYNC_ESRCH the kernel returns a thread's ID instead
 			return -1, errors.New("a thread of this process has a seccomp filter that the others do not have: the kernel does not put one more on all of them")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:
 			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.7 or later): %w", errno)

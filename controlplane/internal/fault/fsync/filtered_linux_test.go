@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/internal/fault/fsync"
 )
 
-// filteredEnv makes a thread of the child have a filter of its own.
+// filteredEnv gives a thread of the child a separate filter.
 const filteredEnv = "FSYNC_TEST_FILTERED"
 
 // filterOneThread puts a filter that allows everything on a thread that lives on.

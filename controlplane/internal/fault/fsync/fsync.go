@@ -2,12 +2,11 @@
 // without touching its code: the failure is a disk that takes its time, as a
 // throttled cloud volume or a neighbour's burst makes it.
 //
-// It has two sides. The child that is to be slow calls StartAgent, first thing
-// in its main. Its supervisor holds the other end (NewAgent) and asks: Set,
-// Clear, Stats. Nothing costs anything before the first Set. That one puts a
-// seccomp filter on all threads of the child which hands fsync and fdatasync
-// to a goroutine of the same process; that lets each wait and then tells
-// the kernel to go on with the call, so the data is as durable as ever.
+// It has two sides. The child that is to be slow calls StartAgent, first thing in its main. Its
+// supervisor holds the other end (NewAgent) and calls Set, Clear and Stats. There is no cost
+// before the first Set. That call puts a seccomp filter on all threads of the child, which hands
+// fsync and fdatasync to a goroutine of the same process. The goroutine lets each call wait and
+// then tells the kernel to continue it, so the data is as durable as ever.
 //
 // The wait comes before the call and adds to the disk's own time.
 //
@@ -19,9 +18,9 @@
 //     round trip to the agent, some ten microseconds, until the child ends.
 //   - Only these two calls are slow. Writes, and syncs by other means (msync,
 //     O_DSYNC, io_uring), are not. etcd uses none of them.
-//   - The agent runs in the child: while that is stopped (SIGSTOP) Set and
-//     Clear wait, and so do its calls. A call that waits takes no signal but a
-//     deadly one, so waitpid(WUNTRACED) does not report such a child as
+//   - The agent runs in the child: while the child is stopped (SIGSTOP) Set and
+//     Clear wait, and so do its calls. Only a fatal signal interrupts a call
+//     that waits, so waitpid(WUNTRACED) does not report such a child as
 //     stopped, though all its other threads are.
 package fsync
 
@@ -32,8 +31,8 @@ import (
 	"time"
 )
 
-// AgentEnv names the environment variable by which a supervisor tells a child the number of the
-// descriptor to be asked through.
+// AgentEnv names the environment variable that tells a child the descriptor number of its end of
+// the agent.
 const AgentEnv = "STORMGLASS_FSYNC_AGENT_FD"
 
 // The values of Delay.Files.
@@ -47,12 +46,11 @@ const (
 
 // Delay configures the delay of fsync calls. control.Fault has checked its bounds.
 type Delay struct {
-	// Delay that each call waits for, beside the disk's own time.
+	// Delay that each call waits for, in addition to the disk's own time.
 	Delay time.Duration `json:"delay"`
-	// Jitter is added to or taken from Delay, evenly drawn up to so much. At
-	// most Delay.
+	// Jitter is the most that is added to or taken from Delay, drawn evenly. At most Delay.
 	Jitter time.Duration `json:"jitter,omitempty"`
-	// Files that it is about, WAL or All. Empty means WAL.
+	// Files whose calls are delayed, WAL or All. Empty means WAL.
 	Files string `json:"files,omitempty"`
 	// Seed of the jitter: one seed draws one sequence.
 	Seed int64 `json:"seed,omitempty"`
@@ -60,14 +58,14 @@ type Delay struct {
 
 // Stats counts what an agent has done since its process began.
 type Stats struct {
-	// Seen are the calls that came to the agent, Delayed those of them that
-	// were made to wait; Waiting do so now.
+	// Seen counts the calls that came to the agent, Delayed the calls among them that had to wait;
+	// Waiting counts the calls that wait now.
 	Seen    int64 `json:"seen"`
 	Delayed int64 `json:"delayed"`
 	Waiting int64 `json:"waiting"`
 }
 
-// ErrUnavailable is wrapped by what Available gives.
+// ErrUnavailable is wrapped by the errors of Available.
 var ErrUnavailable = errors.New("slow fsync is not to be had here")
 
 // isWAL reports whether the file at path, as /proc/self/fd names it, is of etcd's write-ahead log.

@@ -76,7 +76,7 @@ func (g *gate) serve(listener int) {
 	}
 }
 
-// hold lets a call on a descriptor go on when its time has come.
+// hold delays a call on a descriptor, then continues it.
 func (g *gate) hold(id uint64, fd int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,7 +97,7 @@ func (g *gate) hold(id uint64, fd int) {
 	})
 }
 
-// release lets a call go on, if it waits. The caller holds mu.
+// release continues a call, if it waits. The caller holds mu.
 func (g *gate) release(id uint64) {
 	timer, ok := g.waiting[id]
 	if !ok {

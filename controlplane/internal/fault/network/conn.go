@@ -46,9 +46,9 @@ func reset(c *net.TCPConn) {
 	_ = c.Close()
 }
 
-// carry forwards a client's connection over the link until both sides have
-// ended. from reads the client's bytes. connected is called when the other end was dialled,
-// or with the error; its own error makes the client see a reset.
+// carry forwards a client's connection over the link until both sides have ended. from
+// reads the client's bytes. connected is called with nil when the other end was dialled, or
+// with the error; if connected fails, the client sees a reset.
 func (l *Link) carry(client *net.TCPConn, from io.Reader, connected func(error) error) {
 	c := &conn{client: client}
 	if !l.add(c) {
@@ -108,8 +108,8 @@ func (l *Link) begin(c *conn) {
 	}
 }
 
-// connect dials the other end when the link lets a round trip through. It gives
-// what the client sends, from which it may have read meanwhile.
+// connect dials the other end when the link lets a round trip through. It returns a reader
+// of the client's bytes, which it may have started to read meanwhile.
 func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	if now, _ := l.state(); now.Cut || now.Delay > 0 {
 		e := listenEarly(c.client, from)
@@ -131,10 +131,10 @@ func (l *Link) connect(c *conn, from io.Reader) (io.Reader, error) {
 	return from, nil
 }
 
-// awaitRoundTrip waits until a round trip has gone over the link; a cut starts it
-// over. It ends when the client has given up. Over a link that is only slow a client may
-// end its own direction and still wait for an answer. Over one that is cut there is no
-// connection yet, in which it could: it is gone.
+// awaitRoundTrip waits until a round trip has passed over the link; a cut starts the wait
+// over. It ends when the client has given up. On a slow link a client may end its own
+// direction and still wait for an answer. On a cut link no connection exists yet that it
+// could half-close, so it has given up.
 func (l *Link) awaitRoundTrip(e *early) error {
 	for {
 		condition, changed := l.state()
@@ -191,9 +191,9 @@ var errGivenUp = errors.New("the client gave up")
 // earlyBytes bounds what is read of a client that waits for the link.
 const earlyBytes = 64 << 10
 
-// early listens to a client while its connection waits for the link: without
-// that, the end of one that has given up would be noticed only when the link is
-// restored, and each attempt of a partition would hold a descriptor until then.
+// early listens to a client while its connection waits for the link. Without it, the end of
+// a client that has given up would only be noticed when the link is restored, and each
+// attempt during a partition would hold a descriptor until then.
 type early struct {
 	client *net.TCPConn
 	from   io.Reader // what the client sends

@@ -93,7 +93,7 @@ func (d *direction) control(w *toxics.ToxicWrapper) {
 		case <-returned: // by itself: all is sent
 			return
 		case t := <-d.turns:
-			// This waits while the toxic hands on what the receiver does not take.
+			// This waits while the toxic passes on data that the receiver does not take.
 			if d.stub.InterruptToxic() {
 				returned = run(t.to)
 			}
@@ -108,9 +108,9 @@ func (d *direction) read(source io.Reader) {
 	w.Close()
 }
 
-// latency hands on what it takes out of the queue when it is due. toxiproxy has
-// such a toxic; its jitter comes from the process's global source, so no two runs
-// are alike, and it knows milliseconds only.
+// latency passes data on from the queue when it is due. toxiproxy has such a toxic, but its jitter
+// comes from the process's global source, so no two runs are alike, and its unit is the
+// millisecond.
 type latency struct {
 	delay, jitter time.Duration
 	random        *rand.Rand // of one direction of one connection
@@ -151,8 +151,8 @@ func (l *latency) Pipe(stub *toxics.ToxicStub) {
 	}
 }
 
-// streamOf numbers what is random in a direction of a link's nth connection: it is the same in each
-// run with the same seed, and another one in each direction of each connection.
+// streamOf numbers the random stream of a direction of a link's nth connection. The stream is the
+// same in each run with the same seed, and differs between directions and connections.
 func streamOf(link string, n int64, back bool) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(link)) // never fails

@@ -17,8 +17,8 @@ func (l *Link) Connections() (open int, opened int64) {
 	return len(l.conns), l.opened
 }
 
-// Addr is where it listens: "127.0.0.1:12345".
+// Addr returns the address that it listens on: "127.0.0.1:12345".
 func (l *Listener) Addr() string { return l.port.listener.Addr().String() }
 
-// Addr is where it listens: "127.0.0.1:12345".
+// Addr returns the address that it listens on: "127.0.0.1:12345".
 func (p *Proxy) Addr() string { return p.port.listener.Addr().String() }

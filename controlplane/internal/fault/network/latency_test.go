@@ -52,8 +52,8 @@ func TestOneSeedDrawsOneSequence(t *testing.T) {
 	}
 }
 
-// Each read waits from when it was read, so what is read at once comes at once; and
-// none overtakes another.
+// The delay of each read counts from its own time: simultaneous reads arrive
+// together, and no read overtakes another.
 func TestDelayCountsFromEachRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, out := make(chan *stream.StreamChunk, 3), make(chan *stream.StreamChunk)

@@ -212,7 +212,7 @@ func TestCutHidesPeerClose(t *testing.T) {
 	}
 }
 
-// A receiver that does not read must not hold up a change, nor Close.
+// A receiver that does not read must not block a change or Close.
 func TestReceiverWithoutReads(t *testing.T) {
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,35 +1,32 @@
 // Package network is the wire between two components, with its failures: a
 // link that is slow (another zone, a saturated switch) or cut (a partition).
 //
-// What goes over a link goes through this process: a Listener forwards one
-// port, a Proxy is an HTTP CONNECT proxy of one component that knows a link for
-// each name it connects to. Each link can be delayed, cut and restored at any
-// time, open connections included.
+// All traffic of a link passes through this process: a Listener forwards one port, a Proxy is an
+// HTTP CONNECT proxy of one component, with a link for each name that it connects to. Each link can
+// be delayed, cut and restored at any time, open connections included.
 //
-// A cut link drops packets and says nothing, as a partition does: open
-// connections hang rather than fail, new ones hang too, and neither side hears
-// that the other has closed. A client that gives up a new one is forgotten, and the
-// other side never hears of it. What the components make of that (keepalives,
-// heartbeats, timeouts) is their own doing. When the link is restored, the bytes
-// sent meanwhile arrive, as TCP's retransmissions would.
+// A cut link drops packets and says nothing, as a partition does: open connections hang rather than
+// fail, new ones hang too, and neither side hears that the other has closed. If a client gives up a
+// new connection, the proxy forgets it, and the other side never hears of it. Keepalives,
+// heartbeats and timeouts are up to the components. When the link is restored, the bytes sent
+// meanwhile arrive, as TCP's retransmissions would.
 //
 // Limits:
 //   - The kernel accepts a TCP connection before this process does, so a dial
 //     through a cut link succeeds, and the TLS handshake or the answer to CONNECT
 //     hangs. In production the dial itself would.
 //   - Loss shows as delay, as it does to TCP. A link has no bandwidth limit.
-//   - Delays count in each direction on its own, and come late by what a timer
-//     does, some 100 microseconds. Opening a connection costs one round trip, as
+//   - Delays count separately in each direction. They are late by the accuracy of a timer,
+//     some 100 microseconds. Opening a connection costs one round trip, as
 //     SYN and its answer do.
 //   - A link that is neither slow nor cut costs each exchange some 20
 //     microseconds (the median of 1000-byte echoes: 35 through it, 15 without).
 //   - In each direction 1024 reads of up to 32 KiB may be under way; more is
 //     held back at the sender.
 //
-// The pipes and their turning from one condition to another are toxiproxy's
-// (packages toxics and stream). Its proxy is not used: it drops bytes when a toxic
-// is taken off while the receiver is busy, and its timeout toxic drops them always,
-// which breaks every TLS connection for good.
+// The pipes and their transition from one condition to another are toxiproxy's (packages toxics and
+// stream). Its proxy is not used: it drops bytes when a toxic is removed while the receiver is
+// busy, and its timeout toxic always drops them, which breaks every TLS connection permanently.
 package network
 
 import (
@@ -77,7 +74,7 @@ func newLink(from, to, upstream string) *Link {
 	return l
 }
 
-// From is the component that dials, To the one that it reaches.
+// From is the component that dials, To the component that it reaches.
 func (l *Link) From() string { return l.from }
 func (l *Link) To() string   { return l.to }
 
@@ -99,11 +96,10 @@ func (l *Link) Restore() {
 	l.change(func(c *Condition) { *c = Condition{} })
 }
 
-// change puts the link in another condition. When it returns, what is sent from then on
-// meets that condition, on open connections too. The one read of a direction
-// that was being delayed or handed on arrives at once. The exception is a connection
-// whose receiver does not read: nothing moves there, and the condition holds
-// as soon as something does.
+// change puts the link in another condition. When it returns, the condition holds for all data that
+// is sent from then on, on open connections too. In each direction, the one read that was being
+// delayed or passed on arrives immediately. The exception is a connection with a receiver that does
+// not read: nothing moves there, and the condition holds as soon as something does.
 func (l *Link) change(edit func(*Condition)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

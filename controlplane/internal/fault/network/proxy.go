@@ -96,7 +96,7 @@ func (p *Proxy) serve(c *net.TCPConn) {
 	link.carry(c, from, func(err error) error { return answer(c, err) })
 }
 
-// refusal is why a request is not served, with its HTTP status.
+// refusal says why a request is not served, with its HTTP status.
 type refusal struct {
 	status int
 	why    string

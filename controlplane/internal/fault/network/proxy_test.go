@@ -115,7 +115,7 @@ func TestPartitionAffectsOneLink(t *testing.T) {
 		err  error
 	}
 	outcomes := make(chan outcome)
-	const requests = 3 // one on the open connection, the others on new ones
+	const requests = 3 // one on the open connection, two on new ones
 	for range requests {
 		go func() {
 			body, err := get(t.Context(), client, host1)

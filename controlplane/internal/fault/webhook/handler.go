@@ -124,7 +124,7 @@ func (w *Webhook) probe(out http.ResponseWriter, r *http.Request) {
 	allow(out, review, nil)
 }
 
-// decode reads a review, or answers that it is none.
+// decode reads a review, or answers with an error.
 func decode(out http.ResponseWriter, r *http.Request) (*admission.AdmissionReview, bool) {
 	var review admission.AdmissionReview
 	err := json.NewDecoder(http.MaxBytesReader(out, r.Body, maxReview)).Decode(&review)

@@ -117,7 +117,7 @@ func TestReviewEndsWithItsRequest(t *testing.T) {
 	})
 }
 
-// Each mutating webhook adds its annotation once, whatever the object has.
+// Each mutating webhook adds its annotation once, to any object.
 func TestMutatingWebhookAddsItsAnnotation(t *testing.T) {
 	w := newWebhook(nil, Options{Mutates: true, Count: 2})
 	for object, want := range map[string]string{

@@ -20,11 +20,11 @@ import (
 // the registration's name.
 const probeLabel = "stormglass.dev/webhook-probe"
 
-// probeEvery is how often Start and Clear ask whether the API server has heard.
+// probeEvery is the interval at which Start and Clear probe the API server.
 const probeEvery = 10 * time.Millisecond
 
-// hooks are the webhooks that are slow or fail, and another one, never slow, that sees only
-// the probe. They come into force together.
+// hooks returns the webhooks that are slow or fail, and an additional one that is never
+// slow and sees only the probe. They come into force together.
 func (w *Webhook) hooks(bundle []byte) []admissionregistration.ValidatingWebhook {
 	o := w.options
 	resource, group, _ := strings.Cut(o.Resource, ".")
@@ -106,8 +106,8 @@ func (w *Webhook) register(ctx context.Context, bundle []byte) (err error) {
 }
 
 // refused reports whether an error of register means that there is no registration, and
-// will be none: the API server was never reached, or has said that it will not have
-// it. A 5xx is no such answer: etcd may have got the write.
+// will be none: the API server was never reached, or refused the registration. A 5xx does
+// not count: etcd may have got the write.
 func refused(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
@@ -116,8 +116,8 @@ func refused(err error) bool {
 	return errors.As(err, &answer) && answer.Status().Code/100 == 4
 }
 
-// Unregister removes a registration and tells whether there was one; that there was none
-// is no error.
+// Unregister removes a registration and reports whether it existed. A missing registration
+// is not an error.
 func Unregister(ctx context.Context, client kubernetes.Interface, name string) (found bool, err error) {
 	api := client.AdmissionregistrationV1()
 	if err = api.ValidatingWebhookConfigurations().Delete(ctx, name, meta.DeleteOptions{}); apierrors.IsNotFound(err) {

@@ -2,15 +2,14 @@
 // engine that is overloaded or gone, on which each create of a resource then
 // waits, or breaks if its failurePolicy is Fail.
 //
-// Start serves it on the loopback network with a certificate of its own and
-// registers it with the API server; Clear ends what it does and removes the
-// registration; Close ends the server.
+// Start serves it on the loopback network with its own certificate and registers it with the API server; Clear ends its
+// effect and removes the registration; Close stops the server.
 //
 // Limits:
 //   - It is on CREATE of one resource, in all versions and namespaces. It allows everything
 //     it is asked, once it answers; a mutating one adds an annotation.
-//   - API servers hear of a registration by a watch. Start and Clear wait until
-//     the one that the client reaches has; others may be some milliseconds late.
+//   - API servers hear of a registration by a watch. Start and Clear wait until the
+//     API server of the client has seen it; others may be some milliseconds late.
 //   - An API server gives up after its timeout by itself: a delay beyond that
 //     is the same as no answer.
 package webhook
@@ -50,16 +49,16 @@ type Options struct {
 	Ignore bool
 	// TimeoutSeconds is the API server's patience, 1 to 30. Zero: upstream's 10.
 	TimeoutSeconds int
-	// Count is how many are registered. They have the same answers.
+	// Count is the number of registered webhooks. They give the same answers.
 	Count int
-	// Mutates makes them mutating ones: each adds an annotation of its own. Reinvoke is
-	// reinvocationPolicy IfNeeded; else Never.
+	// Mutates makes the webhooks mutating: each adds its own annotation. Reinvoke sets reinvocationPolicy to IfNeeded;
+	// otherwise it is Never.
 	Mutates, Reinvoke bool
 	// Seed of the jitter.
 	Seed int64
 }
 
-// Webhook is one that is registered.
+// Webhook is a registered webhook.
 type Webhook struct {
 	options Options
 	client  kubernetes.Interface
@@ -77,8 +76,8 @@ type Webhook struct {
 	gone   time.Time // when the registration was removed
 }
 
-// linger is how long the server goes on after its registration was removed: an
-// API server that has not heard of that yet must get its answer.
+// linger is how long the server keeps running after its registration was removed: an API server that has not seen the
+// removal yet must get its answer.
 const linger = time.Second
 
 // ErrUncertain is wrapped by Start's error when the registration may exist all the
@@ -120,8 +119,9 @@ func Start(ctx context.Context, config *rest.Config, o Options) (*Webhook, error
 	return nil, errors.Join(fmt.Errorf("webhook: %w", err), w.stop()) // another's registration of that name stays
 }
 
-// enter registers the webhook and returns when the API server asks it. An API server that cannot say yet, as while etcd
-// elects a leader, is asked again for startWithin. sent tells that a registration may be there, answered that it is.
+// enter registers the webhook and returns when the API server calls it. It retries for startWithin while the API server
+// cannot answer, for example while etcd elects a leader. sent means that a registration may exist, answered that it
+// does.
 func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -133,7 +133,7 @@ func (w *Webhook) enter(ctx context.Context, bundle []byte) (sent, answered bool
 				return false, err
 			}
 			w.lost = sent && failure == nil
-			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // the one that was not answered came about
+			answered = failure == nil || sent && apierrors.IsAlreadyExists(failure) // the unanswered request had succeeded
 			sent = true
 		}
 		if answered {
@@ -153,8 +153,8 @@ const (
 	startAgain  = 250 * time.Millisecond
 )
 
-// giveUp removes the registration, even if the context has ended. answered tells that
-// it was there for certain: what is not found then does not come later.
+// giveUp removes the registration, even if the context has ended. answered means that it existed for certain: if it is
+// not found, it does not appear later.
 func (w *Webhook) giveUp(ctx context.Context, answered bool) error {
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
@@ -175,10 +175,11 @@ func newWebhook(client kubernetes.Interface, o Options) *Webhook {
 	}
 }
 
-// Lost reports whether a registration before the one in force was not answered: once that is gone, it may come about.
+// Lost reports whether an earlier registration got no answer: once the current one is removed, the earlier one may take
+// effect.
 func (w *Webhook) Lost() bool { return w.lost }
 
-// Address is where it listens: "127.0.0.1:12345".
+// Address returns the address that it listens on: "127.0.0.1:12345".
 func (w *Webhook) Address() string { return w.address }
 
 // Clear ends the fault: from the moment it is called every review is allowed

@@ -26,7 +26,7 @@ type apiServer struct {
 	*httptest.Server
 	t    *testing.T
 	late int // number of probes before a change takes effect
-	// unanswered makes the first registration fail with 504: "kept" stores it all the same, "lost" does not; empty: it succeeds.
+	// unanswered makes the first registration fail with 504: "kept" stores it anyway, "lost" does not; empty: it succeeds.
 	unanswered string
 
 	mu         sync.Mutex
@@ -241,7 +241,7 @@ func TestCancelledStartRemovesRegistration(t *testing.T) {
 	}
 }
 
-// A registration that was lost may come about after the one that followed it was removed.
+// A lost registration may take effect after the next one was removed.
 func TestCancelledStartAfterALostRegistrationIsUncertain(t *testing.T) {
 	api := startAPIServer(t, 0)
 	ctx, cancel := context.WithCancel(t.Context())

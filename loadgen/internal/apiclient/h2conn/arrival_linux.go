@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals has the kernel tell with each read when the last bytes came (SO_TIMESTAMPNS, socket(7)).
+// arrivals makes the kernel report with each read when the last bytes arrived (SO_TIMESTAMPNS,
+// socket(7)).
 type arrivals struct {
 	on      bool
 	waited  time.Duration // until the last read; of the read loop
@@ -19,12 +20,12 @@ type arrivals struct {
 	control [64]byte
 }
 
-// stamp asks the kernel for the times, which it may not know.
+// stamp asks the kernel to report the times, which it may not support.
 func (a *arrivals) stamp(fd uintptr) {
 	a.on = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) == nil
 }
 
-// receive is the system call of a read, at most max bytes into p.
+// receive makes the system call of a read. It reads up to most bytes into p.
 func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno syscall.Errno) {
 	a.piece.Base = unsafe.SliceData(p)
 	a.piece.SetLen(min(len(p), most))
@@ -39,7 +40,7 @@ func (a *arrivals) receive(fd uintptr, p []byte, most int) (n uintptr, errno sys
 	return n, errno
 }
 
-// sinceStamp is how long before now a control message's time was; zero without one or after a clock change.
+// sinceStamp returns how long ago a control message's time was; zero without one or after a clock change.
 func sinceStamp(control []byte, now time.Time) time.Duration {
 	for len(control) > 0 {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

@@ -14,7 +14,7 @@ func backlog(nc net.Conn) int64 {
 	return max(q.length(unix.SIOCINQ), 0)
 }
 
-// queues asks for the lengths of a socket's queues; one at a time.
+// queues reads the lengths of a socket's queues. One goroutine may use it at a time.
 type queues struct {
 	raw     syscall.RawConn // nil: no socket
 	request uint
@@ -37,11 +37,11 @@ func newQueues(nc net.Conn) *queues {
 	return q
 }
 
-// length is below zero where it cannot be known.
+// length returns a negative number if the length is unknown.
 func (q *queues) length(request uint) int64 {
 	q.request, q.answer = request, -1
 	if q.raw != nil {
-		_ = q.raw.Control(q.ask) // a closed socket has none
+		_ = q.raw.Control(q.ask) // a closed socket has no queue
 	}
 	return q.answer
 }

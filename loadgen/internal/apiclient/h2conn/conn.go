@@ -1,15 +1,12 @@
-// Package h2conn is an HTTP/2 client connection for very many streams in
-// little memory and CPU: the watches of a simulated kubelet, each silent most
-// of the time on a connection of its own; tens of thousands of watches on a
-// few connections; an open loop of requests that must never wait for the
-// network to be sent. With net/http each stream is two goroutines and their
-// pipes. Here one goroutine reads the connection and hands each frame to its
-// stream's Handler; a stream at rest costs a map entry.
+// Package h2conn is an HTTP/2 client connection for very many streams in little memory and CPU. It serves the watches
+// of a simulated kubelet, mostly silent, on a separate connection; tens of thousands of watches on a few connections;
+// and open-loop requests that must never wait for the network to be sent. net/http uses two goroutines and their pipes
+// for each stream. Here one goroutine reads the connection and hands each frame to its stream's Handler; an idle stream
+// costs one map entry.
 //
-// It is a client's subset of RFC 9113: TLS with ALPN only, no push, no
-// priorities, no dynamic header table; flow control, concurrency limits,
-// GOAWAY, PING and SETTINGS are honoured. A connection in error is closed
-// without a GOAWAY of our own. Nothing is ever sent twice.
+// It implements a client's subset of RFC 9113: TLS with ALPN only, no push, no priorities, no dynamic header table. It
+// honours flow control, concurrency limits, GOAWAY, PING and SETTINGS. It closes a connection in error without sending
+// a GOAWAY. Nothing is ever sent twice.
 package h2conn
 
 import (
@@ -26,19 +23,19 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Windows are those of Go's own client, for the same back pressure as a kubelet's.
+// The windows have the sizes of Go's own client, for the same back pressure as from a kubelet.
 const (
 	connWindow          = 1 << 30
 	defaultStreamWindow = 4 << 20
-	// defaultWindow of a connection and its streams, and the largest (RFC 9113, 6.9.2).
+	// defaultWindow is the initial window of a connection and its streams; largestWindow is the maximum (RFC 9113, 6.9.2).
 	defaultWindow = 65535
 	largestWindow = 1<<31 - 1
 )
 
-// defaultMaxStreams until the server's SETTINGS. Go's server sends 100 or 250.
+// defaultMaxStreams applies until the server's SETTINGS arrive. Go's server sends 100 or 250.
 const defaultMaxStreams = 100
 
-// maxFrame is the largest frame that every peer takes (RFC 9113, 4.2).
+// maxFrame is the largest frame that every peer accepts (RFC 9113, 4.2).
 const maxFrame = 16384
 
 // Buffers that decrypted frames are cut in: DATA need not fit.
@@ -53,28 +50,28 @@ type Options struct {
 	TLS *tls.Config
 	// DialContext opens the TCP connection; nil: net.Dialer.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
-	// ReadBuffer is how many bytes are buffered below TLS, for fewer system calls. Zero: none, for many silent
+	// ReadBuffer is the number of bytes buffered below TLS, to save system calls. Zero means no buffer, for many silent
 	// connections.
 	ReadBuffer int
-	// Poller, where there is one, wakes the connection's reader with those of others: for many connections on which
-	// little comes and a few milliseconds do not matter.
+	// Poller, if set, wakes the connection's reader together with other readers. It suits many mostly silent
+	// connections where a few milliseconds do not matter.
 	Poller *Poller
-	// StampArrivals makes Stream.Waited known, for a few hundred nanoseconds a read.
+	// StampArrivals makes Stream.Waited available, at the cost of a few hundred nanoseconds per read.
 	StampArrivals bool
-	// Deferred leaves what comes unread until Receive is called, by the Pool or by the owner of the connection: for a client that wakes often
-	// enough by itself. With StampArrivals it is still known when an answer came. Elsewhere than on Linux, and on connections that are not
-	// TCP, it does nothing.
+	// Deferred leaves received bytes unread until the Pool or the connection's owner calls Receive. It suits a client that wakes
+	// often enough anyway. With StampArrivals the arrival time of an answer is still known. It has an effect only on Linux and on
+	// TCP connections.
 	Deferred bool
-	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero: 4 MiB, as Go's client.
+	// StreamWindow bounds what the server may send ahead on one stream, in bytes. Zero means 4 MiB, like Go's client.
 	StreamWindow uint32
-	// Queued has a goroutine do the writing: what was queued meanwhile is sent together, and opening a stream
-	// never waits for the network. Without it the caller sends, also what others queue meanwhile.
+	// Queued makes a goroutine do the writing: it sends together what was queued meanwhile, and opening a stream never
+	// waits for the network. Without it the caller sends, including what others queue meanwhile.
 	Queued bool
-	// Ping is the silence before a PING. Without an answer for 15 s the connection is lost. Zero: none, and a dead
-	// connection looks like a quiet one. client-go's is 30 s.
+	// Ping is the silence before a PING. If no answer arrives within 15 s, the connection is lost. Zero means no pings,
+	// and a dead connection looks like a quiet one. client-go uses 30 s.
 	Ping time.Duration
-	// Urgent is how many streams Open keeps free for urgent requests: a node with a hundred pods starting must
-	// renew its lease. TryOpen keeps none.
+	// Urgent is how many streams Open keeps free for urgent requests: a node with a hundred starting pods must still
+	// renew its lease. TryOpen keeps none free.
 	Urgent int
 }
 
@@ -89,11 +86,11 @@ type Conn struct {
 	settled   chan struct{} // closed by the server's first SETTINGS
 	pool      *Pool         // nil: not in a pool
 
-	// The read loop's, or those of Receive. reading guards them where that is called.
+	// Used by the read loop, or by Receive, which reading then guards.
 	reading     sync.Mutex
 	lastReceive time.Time
 	deferred    deferral       // nil: a read loop reads
-	over        bool           // all streams have been told of the end
+	over        bool           // every handler has been notified of the end
 	waited      *time.Duration // until the last read; nil: unknown
 	frames      frameReader
 	fields      fieldReader
@@ -103,14 +100,14 @@ type Conn struct {
 	mu            sync.Mutex
 	change        sync.Cond // a free stream, or the end of the connection
 	wake          sync.Cond // for the writer: something is queued, or the end
-	out, spare    []byte    // what is to be sent; the buffer beside it
+	out, spare    []byte    // bytes to send; the spare buffer
 	replies       int       // frames in out that the server made us send
 	writing       bool
 	unanswered    int       // bytes sent since an answer left no stream open
 	queues        *queues   // of the kernel's, with Options.Queued
 	deadline      time.Time // write deadline now in force
 	written       chan struct{}
-	resized       bool // the header table's size was said
+	resized       bool // the header table's size was announced
 	streams       map[uint32]*Stream
 	current       *Stream   // whose handler is being called
 	blocked       []*Stream // with a body that flow control does not admit yet
@@ -130,7 +127,7 @@ func Dial(ctx context.Context, addr string, o Options) (*Conn, error) {
 	return dial(ctx, addr, o, nil)
 }
 
-// DialTimeout bounds a connection's TCP and TLS handshakes, as a kubelet does.
+// DialTimeout bounds a connection's TCP and TLS handshakes, like a kubelet's.
 const DialTimeout = 30 * time.Second
 
 func dial(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error) {
@@ -210,7 +207,7 @@ func connect(ctx context.Context, addr string, o Options, p *Pool) (*Conn, error
 	}
 }
 
-// take makes a connection one of the poller's, or, without a poller, a socket.
+// take puts a connection under the poller or, without a poller, makes it a socket.
 func (p *Poller) take(nc net.Conn) (net.Conn, error) {
 	if p == nil {
 		return unscheduled(nc), nil
@@ -273,7 +270,7 @@ func (c source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Usable reports whether a new stream may be opened, sooner or later.
+// Usable reports whether a new stream can be opened, now or later.
 func (c *Conn) Usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,22 +296,22 @@ func (c *Conn) usable() error {
 		return c.err
 	}
 	if c.goAway == nil && c.nextID > 1<<30 {
-		c.goAway = ErrGoAway // of our own: the stream ids are used up
+		c.goAway = ErrGoAway // our own: the stream ids are used up
 	}
 	return c.goAway
 }
 
-// Done is closed when the connection has ended and every Handler was told.
+// Done is closed when the connection has ended and every Handler has been notified.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err is why the connection ended; nil while it lives.
+// Err returns why the connection ended, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Backlog is how many bytes came that were not read yet; zero where that is not known.
+// Backlog returns the number of received bytes that have not been read, or 0 if unknown.
 func (c *Conn) Backlog() int64 { return backlog(c.raw) }
 
 // Close ends the connection; its streams end with ErrClosed.
@@ -323,7 +320,7 @@ func (c *Conn) Close() { c.fail(ErrClosed) }
 // Abort ends the connection with a reset, as a power loss does.
 func (c *Conn) Abort() {
 	if tcp, ok := c.raw.(interface{ SetLinger(int) error }); ok {
-		_ = tcp.SetLinger(0) // best effort: it is on its way out
+		_ = tcp.SetLinger(0) // best effort: the connection is closing
 	}
 	c.fail(ErrClosed)
 }
@@ -345,7 +342,7 @@ func (c *Conn) failLocked(err error) {
 	if c.ping != nil {
 		c.ping.Stop()
 	}
-	// Not tls.Conn.Close: it would wait for a writer that is stuck.
+	// Not tls.Conn.Close, which would wait for a stuck writer.
 	_ = c.raw.Close()
 	if c.deferred != nil {
 		go c.Receive() // no read loop finds the end

@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unwatched is a TCP connection on which what comes wakes nothing. Its reads wait only until deferReads, for the handshake.
+// unwatched is a TCP connection whose incoming data wakes no goroutine. Its reads wait only until deferReads is called, for
+// the handshake.
 type unwatched struct {
 	descriptor
 	deferred atomic.Bool
-	drained  bool // the last read took all there was; of the reader
+	drained  bool // the last read emptied the socket; used by the reader
 	arrivals
 }
 
-// deferReads makes a TCP connection an unwatched one; others stay what they are.
+// deferReads turns a TCP connection into an unwatched one. It returns other connections unchanged.
 func deferReads(nc net.Conn) (net.Conn, deferral, error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -37,7 +38,7 @@ func deferReads(nc net.Conn) (net.Conn, deferral, error) {
 
 func (u *unwatched) deferReads() { u.deferred.Store(true) }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (u *unwatched) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -63,7 +64,7 @@ func (u *unwatched) Read(p []byte) (int, error) {
 	}
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (u *unwatched) Write(p []byte) (int, error) { return u.write(p, u.awaitWritable) }
 
 func (u *unwatched) awaitWritable(deadline time.Time) error {
@@ -77,16 +78,16 @@ func (u *unwatched) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// await waits until the descriptor is ready, it is closed or the time is over.
+// await waits until the descriptor is ready or closed, or the time is over.
 func (u *unwatched) await(events int16, most time.Duration) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
 	if u.fd >= 0 {
-		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(u.fd), Events: events}}, max(int(most.Milliseconds()), 1)) // the next call finds what is wrong
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(u.fd), Events: events}}, max(int(most.Milliseconds()), 1)) // the next call finds any error
 	}
 }
 
-// Close is net.Conn's. It ends a wait.
+// Close implements net.Conn. It ends a wait.
 func (u *unwatched) Close() error {
 	_ = u.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RD) }) // which sends nothing
 	u.mu.Lock()
@@ -94,7 +95,7 @@ func (u *unwatched) Close() error {
 	return u.close()
 }
 
-// SyscallConn is of syscall.Conn.
+// SyscallConn implements syscall.Conn.
 func (u *unwatched) SyscallConn() (syscall.RawConn, error) { return unwatchedRaw{u}, nil }
 
 // Control calls f with the descriptor, unless it is closed.

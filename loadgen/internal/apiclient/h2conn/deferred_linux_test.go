@@ -47,7 +47,8 @@ func TestDeferredAnswerWaitsForReceive(t *testing.T) {
 	c.Receive() // nothing
 }
 
-// The streams of a connection that ends are told, whether Receive or Close finds it.
+// When a connection ends, its streams are notified, whether Receive or Close detects
+// the end.
 func TestDeferredConnectionEnds(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		c := deferred(t, h2test.Options{Answer: func(p *h2test.Peer, _ uint32) {
@@ -94,7 +95,7 @@ func (h *halting) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// A frame of which a part has come is read on where it was left.
+// An incomplete frame is resumed where reading stopped.
 func TestFramesInPieces(t *testing.T) {
 	var text bytes.Buffer
 	w := http2.NewFramer(&text, nil)

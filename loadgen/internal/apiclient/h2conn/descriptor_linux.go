@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is a TCP connection that the runtime does not watch. Who embeds it says how reads and writes wait. One reads at a time, and one
-// writes: crypto/tls sees to it. It has no read deadline.
+// descriptor is a TCP connection that the runtime does not watch. The embedding type defines how reads and writes wait.
+// crypto/tls ensures that there is one reader and one writer at a time. It has no read deadline.
 type descriptor struct {
 	local, remote net.Addr
 
@@ -56,7 +56,7 @@ func (d *descriptor) call(call func(fd uintptr) (uintptr, syscall.Errno)) (int, 
 	}
 }
 
-// move reads into p or writes from it, as the system call does that is named, and does not wait.
+// move reads into p or writes from it with the given system call, and does not wait.
 func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	return d.call(func(fd uintptr) (uintptr, syscall.Errno) {
 		n, _, errno := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(min(len(p), most)))
@@ -64,7 +64,7 @@ func (d *descriptor) move(number uintptr, p []byte) (int, syscall.Errno) {
 	})
 }
 
-// write writes all of p. await waits until more can be written, at most until the deadline; zero: there is none.
+// write writes all of p. await waits until more can be written or the deadline passes; a zero deadline means no limit.
 func (d *descriptor) write(p []byte, await func(deadline time.Time) error) (written int, err error) {
 	for written < len(p) {
 		n, errno := d.move(syscall.SYS_WRITE, p[written:])
@@ -106,7 +106,7 @@ func (d *descriptor) close() error {
 	return err
 }
 
-// SetLinger is a TCPConn's.
+// SetLinger works like TCPConn's.
 func (d *descriptor) SetLinger(seconds int) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -123,7 +123,7 @@ func (d *descriptor) RemoteAddr() net.Addr { return d.remote }
 func (d *descriptor) SetDeadline(time.Time) error     { return os.ErrNoDeadline }
 func (d *descriptor) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
 
-// SetWriteDeadline holds for writes that begin to wait after it.
+// SetWriteDeadline applies to writes that begin to wait after it.
 func (d *descriptor) SetWriteDeadline(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

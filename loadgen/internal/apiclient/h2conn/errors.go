@@ -7,16 +7,17 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Errors of a connection that takes no more streams. Those it had may be tried again on another.
+// Errors of a connection that accepts no more streams. Its earlier streams may be tried again on another
+// connection.
 var (
 	ErrClosed = errors.New("connection closed")
 	ErrGoAway = errors.New("server is closing the connection (GOAWAY)")
 )
 
-// ErrNoHTTP2: the server takes TLS connections and does not offer HTTP/2 on them.
+// ErrNoHTTP2 means that the server accepts TLS connections but does not offer HTTP/2 on them.
 var ErrNoHTTP2 = errors.New("does not offer HTTP/2")
 
-// ErrBusy: all streams that the server allows are in use. Calls that do not wait return it.
+// ErrBusy means that all streams that the server allows are in use. Calls that do not wait return it.
 var ErrBusy = errors.New("no free stream")
 
 // errNoPong: see Options.Ping.
@@ -25,7 +26,7 @@ var errNoPong = errors.New("no answer to a PING for 15 s")
 // ErrTruncated ends an answer with fewer bytes than its content-length.
 var ErrTruncated = errors.New("answer ended before its content-length")
 
-// DialError is a connection that could not be made. A refused one is syscall.ECONNREFUSED.
+// DialError is the error of a connection that could not be made. A refused connection wraps syscall.ECONNREFUSED.
 type DialError struct {
 	Addr string
 	Err  error
@@ -35,14 +36,14 @@ func (e *DialError) Error() string { return fmt.Sprintf("connect to %s: %v", e.A
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// LostError is a connection that the peer closed or the network lost. Err is io.EOF for an orderly end.
+// LostError means that the peer closed the connection or the network lost it. Err is io.EOF for an orderly end.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return fmt.Sprintf("connection lost: %v", e.Err) }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// ResetError is a stream that the server reset.
+// ResetError means that the server reset the stream.
 type ResetError struct{ Code http2.ErrCode }
 
 func (e *ResetError) Error() string { return fmt.Sprintf("stream reset by the server: %s", e.Code) }
@@ -63,8 +64,8 @@ func (e *GoAwayError) Error() string {
 // Is makes a GoAwayError an ErrGoAway.
 func (e *GoAwayError) Is(target error) bool { return target == ErrGoAway }
 
-// ProtocolError is a server that violates RFC 9113 or a bound. It ends the connection, or one stream where Stream
-// is not 0.
+// ProtocolError means that the server violated RFC 9113 or a bound. It ends the connection or, if Stream is not
+// 0, one stream.
 type ProtocolError struct {
 	Code   http2.ErrCode
 	Reason string
@@ -78,12 +79,12 @@ func (e *ProtocolError) Error() string {
 	return fmt.Sprintf("protocol error of the server: %s (%s)", e.Reason, e.Code)
 }
 
-// violation is a ProtocolError of the kind PROTOCOL_ERROR of the connection.
+// violation returns a connection's ProtocolError of the kind PROTOCOL_ERROR.
 func violation(reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason}
 }
 
-// malformed is a PROTOCOL_ERROR of one stream.
+// malformed returns a PROTOCOL_ERROR of one stream.
 func malformed(stream uint32, reason string) *ProtocolError {
 	return &ProtocolError{Code: http2.ErrCodeProtocol, Reason: reason, Stream: stream}
 }

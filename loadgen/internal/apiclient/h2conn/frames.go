@@ -9,21 +9,21 @@ import (
 
 const frameHeaderLen = 9
 
-// frame is one frame as it was read. Payload is valid until the next.
+// frame is one received frame. Its payload is valid until the next frame is read.
 type frame struct {
 	kind  http2.FrameType
 	flags http2.Flags
 	id    uint32
-	// payload without padding and priority. Of DATA it is a piece: last tells that the frame ends with it.
+	// payload excludes padding and priority. For DATA it is one piece of the frame; last marks the final piece.
 	payload []byte
-	// size is the size of a DATA frame's piece in flow control, padding included.
+	// size is the contribution of a DATA frame's piece to flow control, padding included.
 	size int
 	last bool
 }
 
-// frameReader cuts what a server sends into frames. DATA is handed out as it comes and need not fit the buffer.
-// Errors are *ProtocolError (with a Stream reading may go on), or the reader's: io.EOF between frames,
-// io.ErrUnexpectedEOF within one.
+// frameReader splits the bytes from a server into frames. It returns DATA as it arrives, so DATA need not fit
+// the buffer. Errors are *ProtocolError (reading may continue if it has a Stream), or the reader's: io.EOF
+// between frames, io.ErrUnexpectedEOF within one.
 type frameReader struct {
 	r     io.Reader
 	small int // length of buf, unless a frame needs more
@@ -31,16 +31,16 @@ type frameReader struct {
 	at    int // buf[at:end] is read and not handed out
 	end   int
 
-	data  frame  // the DATA frame under way
-	left  int    // bytes of it to come
-	block uint32 // stream whose header block is under way
+	data  frame  // the current DATA frame
+	left  int    // its remaining bytes
+	block uint32 // stream whose header block is incomplete
 }
 
 func newFrameReader(r io.Reader, size int) frameReader {
 	return frameReader{r: r, small: size, buf: make([]byte, size)}
 }
 
-// next is the next frame, or the next piece of a DATA frame.
+// next returns the next frame, or the next piece of a DATA frame.
 func (f *frameReader) next() (frame, error) {
 	if f.left > 0 {
 		return f.piece()
@@ -95,7 +95,7 @@ func (f *frameReader) piece() (frame, error) {
 	return fr, nil
 }
 
-// need is the next n bytes, without taking them; at most maxFrame and a frame header.
+// need returns the next n bytes without consuming them; n is at most maxFrame and a frame header.
 func (f *frameReader) need(n int) ([]byte, error) {
 	for f.end-f.at < n {
 		if f.at+n > len(f.buf) {
@@ -212,7 +212,7 @@ func (fr *frame) check() error {
 	return nil
 }
 
-// unpad is for DATA and HEADERS, whose flags are the same.
+// unpad removes the padding of DATA and HEADERS, whose flags are the same.
 func (fr *frame) unpad() error {
 	pad := 0
 	if fr.flags.Has(http2.FlagDataPadded) {
@@ -241,7 +241,7 @@ func (fr *frame) wrongLength() error {
 	return &ProtocolError{Code: http2.ErrCodeFrameSize, Reason: fr.kind.String() + " frame of a wrong length"}
 }
 
-// number is the payload of WINDOW_UPDATE, or the last stream of GOAWAY.
+// number returns the payload of WINDOW_UPDATE, or the last stream of GOAWAY.
 func (fr *frame) number() uint32 { return binary.BigEndian.Uint32(fr.payload) & (1<<31 - 1) }
 
 func appendFrame(b []byte, kind http2.FrameType, flags http2.Flags, id uint32, length int) []byte {

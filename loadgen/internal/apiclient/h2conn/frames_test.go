@@ -93,15 +93,15 @@ func theirs(p []byte) (all []string) {
 			if tooLarge {
 				return append(all, "error FLOW_CONTROL_ERROR on 0")
 			}
-		default: // as it is on the wire
+		default: // as on the wire
 			_, payload = raw(p, len(all))
 		}
 		all = append(all, told(h.Type, h.Flags, h.StreamID, payload))
 	}
 }
 
-// raw is the header and the payload of the n-th frame of p; nil where they are
-// not whole.
+// raw returns the header and the payload of the n-th frame of p, or nil if they
+// are incomplete.
 func raw(p []byte, n int) (header, payload []byte) {
 	for {
 		if len(p) < frameHeaderLen {
@@ -260,8 +260,8 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// BenchmarkFrames is the cost of an answer's two frames, 1 KB of body, beside
-// that of the standard decoder.
+// BenchmarkFrames compares the cost of an answer's two frames, with 1 KB of
+// body, with the standard decoder.
 func BenchmarkFrames(b *testing.B) {
 	const answers = 100
 	var p []byte

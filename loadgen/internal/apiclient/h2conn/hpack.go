@@ -8,10 +8,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// No dynamic table on either side (SETTINGS_HEADER_TABLE_SIZE is 0): a few
-// hundred bytes more on the wire for each answer instead of 8 KB of tables for
-// each node, and a header block can be read without a memory of those before,
-// past all that is not asked for.
+// No dynamic table on either side (SETTINGS_HEADER_TABLE_SIZE is 0). This costs a few hundred bytes more
+// on the wire for each answer, but saves 8 KB of tables for each node. A header block can be read without
+// state from earlier blocks, and unwanted fields can be skipped.
 
 // Indexes of the static table (RFC 7541, appendix A).
 const (
@@ -39,22 +38,23 @@ type fields struct {
 	invalid string
 }
 
-// fieldReader reads header blocks. It decodes only the wanted values, and no names.
+// fieldReader reads header blocks. It decodes only the wanted values, but no names.
 type fieldReader struct {
 	scratch bytes.Buffer
-	// The content type read last, as it was coded: servers send few.
+	// The last content type, cached in its encoded form: servers send few.
 	typeCoded []byte
 	typeHuff  bool
 	typeText  string
 }
 
-// coded is a literal string as it is on the wire.
+// coded is a literal string in its encoded form.
 type coded struct {
 	bytes []byte
 	huff  bool
 }
 
-// read reads a whole block. False: it is not valid HPACK without a dynamic table (COMPRESSION_ERROR).
+// read reads a whole block. It returns false if the block is not valid HPACK without a dynamic table
+// (COMPRESSION_ERROR).
 func (r *fieldReader) read(block []byte, f *fields) bool {
 	*f = fields{length: -1}
 	regular := false
@@ -105,7 +105,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 		case !pseudo:
 			regular = true
 		}
-		// What is asked for has an empty value in the table, and counts too.
+		// The wanted fields have empty values in the static table, which count too.
 		if (b == 0 || !pseudo) && !r.value(index, value, f) {
 			return false
 		}
@@ -113,7 +113,7 @@ func (r *fieldReader) read(block []byte, f *fields) bool {
 	return true
 }
 
-// value takes in a field's value, if it is asked for.
+// value stores a field's value if the field is wanted.
 func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	switch index {
 	case staticStatus:
@@ -151,7 +151,7 @@ func (r *fieldReader) value(index int, v coded, f *fields) bool {
 	return true
 }
 
-// number is a decimal number; -1 for what is none, or too large.
+// number parses a decimal number. It returns -1 if text is not a number or has more than 18 digits.
 func number(text []byte) int64 {
 	if len(text) == 0 || len(text) > 18 {
 		return -1
@@ -166,7 +166,7 @@ func number(text []byte) int64 {
 	return n
 }
 
-// text decodes a string; it is valid until the next. False: no Huffman code.
+// text decodes a string, which is valid until the next call. It returns false for an invalid Huffman code.
 func (r *fieldReader) text(v coded) ([]byte, bool) {
 	if !v.huff {
 		return v.bytes, true
@@ -195,7 +195,8 @@ type literalName struct {
 // colon is the Huffman code of ':', 7 bits.
 const colon = 0x5c
 
-// indexOf is the index of a spelled-out name: 0 unwanted, -1 a pseudo-header field not allowed in an answer.
+// indexOf returns the index of a spelled-out name: 0 if unwanted, -1 for a pseudo-header field not allowed
+// in an answer.
 func indexOf(name coded) int {
 	for _, n := range literalNames {
 		if name.huff && bytes.Equal(name.bytes, n.huff) || !name.huff && bytes.Equal(name.bytes, n.plain) {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller wakes the readers of many connections together. With the runtime's own poller each answer that comes while
-// the process is idle wakes it, which costs more than reading the answer. This one looks every few milliseconds as
-// long as something comes, and waits for the next when nothing does.
+// Poller wakes the readers of many connections together. With the runtime's own poller each answer that arrives
+// while the process is idle wakes it, which costs more than reading the answer. This poller looks every few
+// milliseconds as long as data arrives; otherwise it waits for the next data.
 //
 // Sockets are in one epoll set, out of the runtime's sight; a second set, which the runtime watches, holds the first
 // and reports it once at a time (EPOLLONESHOT).
@@ -31,7 +31,7 @@ type Poller struct {
 	of map[int32]*polled // by descriptor
 }
 
-// NewPoller returns a poller that looks at its connections at most once in a time. Close it after them.
+// NewPoller returns a poller that looks at its connections at most once in the given time. Close it after them.
 func NewPoller(every time.Duration) (*Poller, error) {
 	p := &Poller{every: every, ended: make(chan struct{}), of: map[int32]*polled{}}
 	var err error
@@ -64,7 +64,7 @@ func NewPoller(every time.Duration) (*Poller, error) {
 // once is the gate's interest in the sockets.
 var once = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
 
-// Close ends the poller. Connections that are still open then would never read again.
+// Close ends the poller. Connections that are still open would never read again.
 func (p *Poller) Close() {
 	p.gate.Close()
 	<-p.ended
@@ -77,7 +77,7 @@ func (p *Poller) run(gate syscall.RawConn) {
 	opened := func(fd uintptr) bool { return ready(int(fd), events[:1]) != 0 }
 	for gate.Read(opened) == nil {
 		for n := p.look(events); n > 0; n = p.look(events) {
-			if n < len(events) { // else there are more
+			if n < len(events) { // otherwise there are more
 				time.Sleep(p.every)
 			}
 		}
@@ -91,7 +91,8 @@ func (p *Poller) run(gate syscall.RawConn) {
 	}
 }
 
-// look wakes whoever waits for a connection that is ready, and returns how many are.
+// look wakes the goroutines that wait for a ready connection. It returns the number of ready connections, or -1 on
+// error.
 func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	n = ready(p.sockets, events)
 	p.mu.Lock()
@@ -112,7 +113,7 @@ func (p *Poller) look(events []unix.EpollEvent) (n int) {
 	return n
 }
 
-// ready asks without waiting. The scheduler is not told, as with a socket's calls.
+// ready polls without waiting and without notifying Go's scheduler, like a socket's calls.
 func ready(set int, events []unix.EpollEvent) int {
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(set), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
@@ -133,7 +134,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// add makes a TCP connection one of the poller's; others stay what they are.
+// add puts a TCP connection under the poller. It returns other connections unchanged.
 func (p *Poller) add(nc net.Conn) (net.Conn, error) {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -165,7 +166,7 @@ type polled struct {
 	closed             chan struct{}
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (s *polled) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -187,7 +188,7 @@ func (s *polled) Read(p []byte) (int, error) {
 	}
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (s *polled) Write(p []byte) (int, error) { return s.write(p, s.awaitWritable) }
 
 func (s *polled) awaitWritable(deadline time.Time) error {
@@ -206,7 +207,7 @@ func (s *polled) awaitWritable(deadline time.Time) error {
 	return nil
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (s *polled) Close() error {
 	s.poller.mu.Lock()
 	defer s.poller.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 // restoreAfter is the pause after a failed replacement of a lost connection while there are others.
 const restoreAfter = time.Second
 
-// Pool is the connections of one client to one server. Streams go in turns round the first ones, as many as the
-// spread, and then fill further ones: one connection is one write loop at the server, whose queue would be
-// measured. Lost connections are forgotten, nothing is sent again. It is safe for concurrent use.
+// Pool holds the connections of one client to one server. Streams alternate between the first connections, as many
+// as the spread, and then fill further ones: one connection is one write loop at the server, whose queue would be
+// measured. Lost connections are forgotten, and nothing is sent again. It is safe for concurrent use.
 type Pool struct {
 	addr    string
 	options Options
@@ -25,7 +25,7 @@ type Pool struct {
 	conns     []*Conn // that take new streams
 	leaving   []*Conn // that do not, after a GOAWAY, and have some to finish
 	next      int
-	dialling  *dialling // under way; nil: none
+	dialling  *dialling // in progress; nil if no dial is
 	failures  int64
 	failure   error
 	restoreAt time.Time
@@ -44,7 +44,7 @@ type dialling struct {
 	err  error
 }
 
-// NewPool makes a pool that dials when it first has to. A spread below 1 is 1.
+// NewPool makes a pool that dials on first use. A spread below 1 counts as 1.
 func NewPool(addr string, o Options, spread int) *Pool {
 	p := &Pool{addr: addr, options: o, spread: max(spread, 1), changed: make(chan struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -77,8 +77,8 @@ func (p *Pool) Open(ctx context.Context) error {
 	}
 }
 
-// TryAcquire gives a connection with a free stream, which is not reserved. If none has one, it starts a dial, one
-// at a time, and returns ErrBusy; Changed tells when to try again. After Close: ErrClosed.
+// TryAcquire returns a connection with a free stream, which is not reserved. If no connection has one, it starts a
+// dial, one at a time, and returns ErrBusy; Changed reports when to try again. After Close it returns ErrClosed.
 func (p *Pool) TryAcquire() (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	}
 	c := p.pick()
 	if c == nil {
-		// From now on every stream that ends is told; one that ended before is found now.
+		// From now on every stream that ends wakes the waiters. The second pick finds a stream that ended before.
 		p.starve()
 		if c = p.pick(); c == nil {
 			p.dial()
@@ -100,7 +100,7 @@ func (p *Pool) TryAcquire() (*Conn, error) {
 	return c, nil
 }
 
-// Acquire waits for what TryAcquire gives. A failed dial is its error: a *DialError.
+// Acquire is TryAcquire, but waits while it returns ErrBusy. If a dial fails, the error is a *DialError.
 func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	for {
 		before, _ := p.Failed()
@@ -119,21 +119,21 @@ func (p *Pool) Acquire(ctx context.Context) (*Conn, error) {
 	}
 }
 
-// Changed is closed when, after an ErrBusy, trying again may succeed, or a dial has failed.
+// Changed returns a channel that is closed when, after an ErrBusy, trying again may succeed, or a dial has failed.
 func (p *Pool) Changed() <-chan struct{} {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
 	return p.changed
 }
 
-// Failed is the number of dials that failed so far, and the last *DialError.
+// Failed returns the number of dials that failed so far, and the last *DialError.
 func (p *Pool) Failed() (n int64, last error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failures, p.failure
 }
 
-// Backlog is how many bytes came that the read loops have not read yet; zero where that is not known.
+// Backlog returns the number of received bytes that the read loops have not read yet, or 0 if unknown.
 func (p *Pool) Backlog() int64 {
 	p.mu.Lock()
 	conns := append(slices.Clone(p.conns), p.leaving...)
@@ -145,7 +145,8 @@ func (p *Pool) Backlog() int64 {
 	return sum
 }
 
-// Receive reads what has come on connections with open streams, or on all, where it is deferred. Calls must not overlap.
+// Receive reads what has arrived on deferred connections: on all, or only on those with open streams. Calls must not
+// overlap.
 func (p *Pool) Receive(all bool) {
 	p.mu.Lock()
 	p.reads = append(append(p.reads[:0], p.conns...), p.leaving...)
@@ -200,7 +201,7 @@ func (p *Pool) pick() *Conn {
 	return nil
 }
 
-// sort takes connections that take no new streams out of turn. The caller holds mu.
+// sort removes connections that accept no new streams from the rotation. The caller holds mu.
 func (p *Pool) sort() {
 	p.conns = slices.DeleteFunc(p.conns, func(c *Conn) bool {
 		if c.Usable() {
@@ -211,7 +212,7 @@ func (p *Pool) sort() {
 	})
 }
 
-// dial opens a connection for all that wait. The caller holds mu.
+// dial opens a connection for all waiters. The caller holds mu.
 func (p *Pool) dial() *dialling {
 	if p.dialling != nil {
 		return p.dialling
@@ -262,7 +263,7 @@ func (p *Pool) starve() {
 	}
 }
 
-// freed is called by a connection, with its mu held, when a stream is free.
+// freed is called by a connection, which holds its mu, when a stream becomes free.
 func (p *Pool) freed() {
 	if p.starved.Load() {
 		p.notify()

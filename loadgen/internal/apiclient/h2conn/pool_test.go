@@ -60,7 +60,7 @@ func TestPoolGoesInTurns(t *testing.T) {
 	}
 }
 
-// Who found no stream is told when one is free.
+// A caller that found no free stream is notified when one becomes free.
 func TestPoolTellsOfAFreeStream(t *testing.T) {
 	s := silent(t)
 	dials := make(chan struct{}, 1)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// deferral is a connection whose reads return errNothing instead of waiting, once they are told to.
+// deferral is a connection whose reads return errNothing instead of waiting once deferReads was called.
 type deferral interface{ deferReads() }
 
-// errNothing: nothing has come, and the read does not wait. crypto/tls takes it for temporary.
+// errNothing means that no data has arrived and that the read does not wait. crypto/tls treats it as temporary.
 var errNothing error = nothing{}
 
 type nothing struct{}
@@ -20,7 +20,7 @@ func (nothing) Error() string   { return "nothing to read now" }
 func (nothing) Timeout() bool   { return true }
 func (nothing) Temporary() bool { return true }
 
-// read is the read loop. Of a deferred connection it reads the server's first settings.
+// read is the read loop. On a deferred connection it only reads the server's first settings.
 func (c *Conn) read() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -34,10 +34,11 @@ func (c *Conn) read() {
 	c.tellEnd()
 }
 
-// Receive reads what has come on a deferred connection, and calls the streams' handlers. On others it does nothing.
+// Receive reads what has arrived on a deferred connection and calls the streams' handlers. On others it does
+// nothing.
 func (c *Conn) Receive() { c.ReceiveAfter(0) }
 
-// ReceiveAfter is Receive, unless the last one was less than d ago.
+// ReceiveAfter is like Receive, but does nothing if the last call was less than d ago.
 func (c *Conn) ReceiveAfter(d time.Duration) {
 	if c.deferred == nil {
 		return
@@ -49,7 +50,7 @@ func (c *Conn) ReceiveAfter(d time.Duration) {
 	}
 }
 
-// receive is called with reading held.
+// receive reads all complete frames. The caller holds reading.
 func (c *Conn) receive() {
 	c.lastReceive = time.Now()
 	for !c.over && c.readFrame() {
@@ -59,7 +60,8 @@ func (c *Conn) receive() {
 	}
 }
 
-// readFrame reads and handles a frame. False: the connection has ended, or there is none now.
+// readFrame reads and handles a frame. It returns false if the connection has ended or no complete frame has
+// arrived.
 func (c *Conn) readFrame() bool {
 	f, err := c.frames.next()
 	if err == nil {
@@ -74,7 +76,8 @@ func (c *Conn) readFrame() bool {
 	return c.failed(err)
 }
 
-// failed ends the stream that an error is of, or the connection. True: that lives on.
+// failed ends the stream that the error belongs to, or the connection. It returns true if the connection
+// survives.
 func (c *Conn) failed(err error) bool {
 	var protocol *ProtocolError
 	switch {
@@ -88,7 +91,7 @@ func (c *Conn) failed(err error) bool {
 	return false
 }
 
-// tellEnd tells all streams, once, that the connection has ended.
+// tellEnd notifies all streams, once, that the connection has ended.
 func (c *Conn) tellEnd() {
 	if c.over {
 		return
@@ -146,10 +149,10 @@ func (c *Conn) handle(f frame) error {
 	case http2.FramePushPromise, http2.FramePriorityUpdate:
 		return violation(f.kind.String() + " is not for us") // RFC 9113, 8.4; RFC 9218, 7.1
 	}
-	return nil // what else there is may be ignored (RFC 9113, 4.1)
+	return nil // anything else may be ignored (RFC 9113, 4.1)
 }
 
-// opened tells a frame on a stream that was never opened (RFC 9113, 5.1).
+// opened fails for a frame on a stream that was never opened (RFC 9113, 5.1).
 func (c *Conn) opened(id uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +227,7 @@ func (c *Conn) finish(s *Stream, ended bool) {
 	}
 }
 
-// end ends a stream with err; with a code other than 0 the server is told.
+// end ends a stream with err. A code other than 0 is sent to the server as RST_STREAM.
 func (c *Conn) end(id uint32, err error, code http2.ErrCode) {
 	c.mu.Lock()
 	s := c.streams[id]

@@ -26,7 +26,7 @@ func to(t *testing.T, s *h2test.Server, o Options) *Conn {
 	return c
 }
 
-// collector is a handler that keeps what it is told.
+// collector is a handler that records what it receives.
 type collector struct {
 	status int
 	body   atomic.Int64

@@ -11,16 +11,17 @@ import (
 	"unsafe"
 )
 
-// socket is a TCP connection of whose reads and writes Go's scheduler is not
-// told. They never block, as the descriptor is non-blocking. The first system
-// call that the scheduler is told of after a time with nothing to run wakes the
-// runtime's monitor thread (runtime/proc.go, entersyscall), which then looks
-// every 20 µs or so whether the call hangs: a quarter of the CPU of a
-// few thousand small requests a second, each finding an idle process.
+// socket is a TCP connection that reads and writes without notifying Go's
+// scheduler. The system calls never block because the descriptor is
+// non-blocking. The first system call that the scheduler sees after an idle
+// period wakes the runtime's monitor thread (runtime/proc.go, entersyscall).
+// That thread then checks every 20 µs or so whether the call hangs: a quarter
+// of the CPU of a few thousand small requests a second, each finding an idle
+// process.
 //
-// One reads at a time, and one writes: crypto/tls sees to it. Under the race
-// detector connections stay what they are, as internal/poll tells it that what
-// is read was written before.
+// crypto/tls ensures that there is one reader and one writer at a time. Under
+// the race detector connections stay unchanged, because internal/poll tells the
+// detector that what is read was written before.
 type socket struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -28,10 +29,12 @@ type socket struct {
 	arrivals
 }
 
-// most bounds the bytes of one system call, for which the collector has to wait.
+// most bounds the bytes of one system call, because the garbage collector has to wait
+// for it.
 const most = 64 << 10
 
-// unscheduled makes a socket of a TCP connection; others stay what they are.
+// unscheduled turns a TCP connection into a socket. It returns other connections
+// unchanged.
 func unscheduled(nc net.Conn) net.Conn {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -46,7 +49,8 @@ func unscheduled(nc net.Conn) net.Conn {
 	return s
 }
 
-// stampArrivals has each read tell how long what it brought had waited; nil: not known.
+// stampArrivals makes each read report how long its bytes had waited. It returns nil if
+// that is unknown.
 func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	switch s := nc.(type) {
 	case *socket:
@@ -61,7 +65,7 @@ func stampArrivals(nc net.Conn) (waited *time.Duration) {
 	return nil
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (s *socket) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -76,7 +80,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (s *socket) Write(p []byte) (int, error) {
 	n, err := s.out.run(p, s.raw.Write)
 	return n, s.failed("write", err)
@@ -96,7 +100,7 @@ type transfer struct {
 	step  func(fd uintptr) bool // read or write, kept: no closure for each call
 }
 
-// run calls step when the descriptor may be ready, until it says true.
+// run calls step when the descriptor may be ready, until it returns true.
 func (t *transfer) run(p []byte, ready func(func(fd uintptr) bool) error) (int, error) {
 	t.p, t.n, t.errno = p, 0, 0
 	err := ready(t.step)
@@ -125,7 +129,7 @@ func (t *transfer) write(fd uintptr) bool {
 	return true
 }
 
-// move makes one system call; false: the descriptor is not ready.
+// move makes one system call. It returns false if the descriptor is not ready.
 func (t *transfer) move(call, fd uintptr) bool {
 	return t.moved(func() (uintptr, syscall.Errno) {
 		n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.p))), uintptr(min(len(t.p), most)))

@@ -10,5 +10,5 @@ import (
 // unscheduled changes nothing here.
 func unscheduled(nc net.Conn) net.Conn { return nc }
 
-// stampArrivals does not know how long what is read had waited.
+// stampArrivals is not supported on this platform.
 func stampArrivals(net.Conn) (waited *time.Duration) { return nil }

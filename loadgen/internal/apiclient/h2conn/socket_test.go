@@ -19,12 +19,12 @@ func eachSocket(t *testing.T, test func(t *testing.T, p *Poller)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(p.Close) // after those of the connections
+		t.Cleanup(p.Close) // after the connections' cleanups
 		test(t, p)
 	})
 }
 
-// sockets are a connection's two ends, the first as Dial has it.
+// sockets returns a connection's two ends; ours is set up like in Dial.
 func sockets(t *testing.T, p *Poller) (ours net.Conn, theirs *net.TCPConn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -76,7 +76,7 @@ func testSocketMovesAll(t *testing.T, p *Poller) {
 	}
 }
 
-// Errors are those of any connection: callers look for them.
+// Errors are the same as on any connection, because callers look for them.
 func TestSocketErrors(t *testing.T) { eachSocket(t, testSocketErrors) }
 
 func testSocketErrors(t *testing.T, p *Poller) {

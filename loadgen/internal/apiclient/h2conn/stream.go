@@ -30,7 +30,7 @@ type Request struct {
 type Header struct {
 	Status      int
 	ContentType string
-	// RetryAfter is zero where the server gave none.
+	// RetryAfter is zero if the server sent none.
 	RetryAfter time.Duration
 }
 
@@ -38,7 +38,7 @@ type Header struct {
 // and RoundTrip.
 type Handler interface {
 	Header(Header)
-	// Data brings a piece of the body, valid during the call only.
+	// Data receives a piece of the body, valid during the call only.
 	Data([]byte)
 	// End is the last call, with nil for a whole response, or *ResetError, *GoAwayError, *LostError,
 	// *ProtocolError, ErrTruncated, ErrClosed, or what CancelWith was given.
@@ -65,8 +65,8 @@ type Stream struct {
 	head   bool
 }
 
-// Waited is how long the bytes that the Handler is just given had waited to be read, of several pieces the last;
-// zero where that is not known. For the Handler's methods.
+// Waited returns how long the bytes that the Handler is receiving had waited to be read, or 0 if unknown. With
+// several pieces it counts the last. Only the Handler's methods may call it.
 func (s *Stream) Waited() time.Duration {
 	if s.conn == nil || s.conn.waited == nil {
 		return 0
@@ -77,8 +77,8 @@ func (s *Stream) Waited() time.Duration {
 // Deferred reports whether the connection is read by calls of Receive alone.
 func (s *Stream) Deferred() bool { return s.conn != nil && s.conn.deferred != nil }
 
-// Open sends a request. It waits for a free stream. What flow control does not admit of the body is copied and
-// sent later. After an error the handler is not called.
+// Open sends a request. It waits for a free stream. It copies the part of the body that flow control does not
+// admit yet and sends it later. After an error the handler is not called.
 func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -102,7 +102,7 @@ func (c *Conn) Open(r *Request, h Handler) (*Stream, error) {
 	return s, nil
 }
 
-// OpenFree is an Open that does not wait: ErrBusy if fewer than least streams are free.
+// OpenFree is like Open but does not wait. It returns ErrBusy if fewer than least streams are free.
 func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	t := NewTemplate(*r)
 	c.mu.Lock()
@@ -120,21 +120,19 @@ func (c *Conn) OpenFree(r *Request, h Handler, least int) (*Stream, error) {
 	return s, nil
 }
 
-// TryOpen sends a request made of a template, without waiting and, in the long
-// run, without allocating. Path and body are copied. ErrBusy: all streams that
-// the server allows are in use; other errors are those of Err and ErrGoAway.
-// After an error nothing was sent and the handler is not called.
+// TryOpen sends a request made from a template. It does not wait and, in the long run, does not allocate. It
+// copies path and body. It returns ErrBusy if all streams that the server allows are in use, otherwise the errors
+// of Err and ErrGoAway. After an error nothing was sent and the handler is not called.
 //
-// The caller owns s. It is free for another request when the handler's End is
-// called, and never again after Cancel: use CancelWith. On a connection
-// without Options.Queued the call may wait for the network.
+// The caller owns s. It may use s for another request once the handler's End is called, but never after Cancel:
+// use CancelWith. On a connection without Options.Queued the call may wait for the network.
 func (c *Conn) TryOpen(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.unlock()
 	return c.try(s, t, path, body, h)
 }
 
-// TryQueue is a TryOpen that leaves the sending to Flush, which the caller owes.
+// TryQueue is like TryOpen but does not send. The caller must call Flush.
 func (c *Conn) TryQueue(s *Stream, t *Template, path, body []byte, h Handler) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,14 +167,15 @@ func open[T string | []byte](c *Conn, s *Stream, t *Template, path T, body []byt
 	}
 }
 
-// free returns how many more streams may be opened now; an error if none ever.
+// free returns how many more streams may be opened now. It fails if no stream ever can be opened.
 func (c *Conn) free() (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.maxStreams - len(c.streams), c.usable()
 }
 
-// Cancel gives the stream up. Its handler is not called again but for a call under way. False: it has ended.
+// Cancel cancels the stream. Its handler is not called again, but a running call completes. It returns false if
+// the stream has already ended.
 func (s *Stream) Cancel() bool {
 	c := s.conn
 	c.mu.Lock()
@@ -184,8 +183,8 @@ func (s *Stream) Cancel() bool {
 	return c.cancel(s, http2.ErrCodeCancel)
 }
 
-// CancelWith gives the stream up and ends it with err, by a call of End itself or, if a call is under way, by the
-// read loop after that. False: the stream has ended, or is ending with another error.
+// CancelWith cancels the stream and ends it with err. It calls End itself or, if a handler call is running,
+// leaves that to the read loop. It returns false if the stream has ended or is ending with another error.
 func (s *Stream) CancelWith(err error) bool {
 	c := s.conn
 	c.mu.Lock()
@@ -227,7 +226,7 @@ func (c *Conn) remove(s *Stream) bool {
 	return true
 }
 
-// freed tells who waits for a stream. The caller holds mu.
+// freed wakes the goroutines that wait for a stream. The caller holds mu.
 func (c *Conn) freed() {
 	c.change.Broadcast()
 	if c.pool != nil {

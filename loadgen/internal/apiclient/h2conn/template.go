@@ -11,9 +11,9 @@ import (
 // Template is a request's method and headers, encoded once. It is never changed, and serves any connection.
 type Template struct {
 	method []byte // :method and :scheme
-	rest   []byte // what follows :authority and :path
+	rest   []byte // the fields after :authority and :path
 	typed  []byte // content-type, of requests with a body
-	head   bool   // the answer to HEAD has no body, whatever its content-length
+	head   bool   // a response to HEAD has no body, regardless of its content-length
 }
 
 // NewTemplate makes a template; Path, Body and Urgent of r are not used.
@@ -59,7 +59,7 @@ func appendHeaders[T string | []byte](c *Conn, id uint32, t *Template, path T, b
 	}
 	length := len(b) - at - frameHeaderLen
 	if length <= maxFrame {
-		appendFrame(b[:at], http2.FrameHeaders, flags|http2.FlagHeadersEndHeaders, id, length) // over the one of before
+		appendFrame(b[:at], http2.FrameHeaders, flags|http2.FlagHeadersEndHeaders, id, length) // overwrites the provisional header
 		c.out = b
 		return
 	}

@@ -40,8 +40,8 @@ func TestCancelWithEndsOnce(t *testing.T) {
 	}
 }
 
-// Opening and reading whole answers leaves nothing for the garbage collector,
-// but for what crypto/tls does.
+// Opening streams and reading whole answers allocates nothing, except in
+// crypto/tls.
 func TestTryOpenDoesNotAllocate(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	c := to(t, s, Options{Queued: true})

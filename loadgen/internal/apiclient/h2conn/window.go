@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// take splits off what of body may be sent in one frame, and charges the windows. The caller holds mu.
+// take splits off the part of body that may be sent in one frame, and charges the windows. The caller holds mu.
 func (c *Conn) take(s *Stream, body []byte) (now, rest []byte) {
 	n := int(max(0, min(int64(len(body)), c.sendWindow, s.sendWindow, maxFrame)))
 	c.sendWindow -= int64(n)
@@ -40,7 +40,8 @@ func (c *Conn) resume() {
 	})
 }
 
-// initial takes in a new initial window, which moves those of open streams (RFC 9113, 6.9.2). The caller holds mu.
+// initial applies a new initial window and adjusts the windows of open streams (RFC 9113, 6.9.2). The caller holds
+// mu.
 func (c *Conn) initial(window uint32) error {
 	delta := int64(window) - c.initialWindow
 	c.initialWindow = int64(window)
@@ -52,7 +53,7 @@ func (c *Conn) initial(window uint32) error {
 	return nil
 }
 
-// window takes in a WINDOW_UPDATE.
+// window applies a WINDOW_UPDATE.
 func (c *Conn) window(f frame) error {
 	c.mu.Lock()
 	defer c.unlock()
@@ -97,15 +98,16 @@ func (c *Conn) credit(s *Stream, n int) {
 	c.out = appendNumber(c.out, http2.FrameWindowUpdate, s.id, uint32(n))
 }
 
-// HoldWindow makes a slow consumer of the stream: only Release gives its window back to the server. Call it before
-// half of the window has come.
+// HoldWindow makes a slow consumer of the stream: only Release returns its window to the server. Call it before
+// half of the window has arrived.
 func (s *Stream) HoldWindow() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.held = true
 }
 
-// Release lets the server send n bytes more on a held stream, at most what has come since. It returns the number.
+// Release lets the server send n more bytes on a held stream, at most what has arrived since. It returns the
+// number.
 func (s *Stream) Release(n int) int {
 	c := s.conn
 	c.mu.Lock()

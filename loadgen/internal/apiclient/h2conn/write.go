@@ -13,11 +13,11 @@ const writeTimeout = 15 * time.Second
 // pingTimeout is how long the answer to a PING may take.
 const pingTimeout = 15 * time.Second
 
-// maxReplies bounds the frames queued because the server asked for them, as Go's server does: a server that asks
-// and does not read must not fill our memory.
+// maxReplies bounds the frames queued at the server's request, as in Go's server: a server that sends requests and does
+// not read must not fill our memory.
 const maxReplies = 10_000
 
-// handedOver bounds the bytes that Flush sends by itself, with those under way: less than any socket's buffer.
+// handedOver bounds the bytes that Flush sends itself, including those in flight. It is less than any socket's buffer.
 const handedOver = 8 << 10
 
 // Write buffers up to these sizes are kept.
@@ -26,8 +26,7 @@ const (
 	keptBufferQueued = 256 << 10
 )
 
-// unlock releases mu and has what is queued sent: by the writer, by the caller, or by the goroutine that is
-// writing.
+// unlock releases mu and makes the writer, the caller, or the goroutine that is already writing send what is queued.
 func (c *Conn) unlock() {
 	defer c.mu.Unlock()
 	switch {
@@ -53,8 +52,8 @@ func (c *Conn) write() {
 	}
 }
 
-// Flush sends what TryQueue has queued. With Options.Queued it never waits: little data it hands to the kernel itself, which is cheaper than
-// waking the writer.
+// Flush sends what TryQueue has queued. With Options.Queued it never waits: it hands small amounts of data to the kernel itself,
+// which is cheaper than waking the writer.
 func (c *Conn) Flush() {
 	c.mu.Lock()
 	defer c.unlock()
@@ -65,8 +64,8 @@ func (c *Conn) Flush() {
 	}
 }
 
-// hasRoom reports whether the kernel surely takes n bytes, beside those that the server has not acknowledged: they are few where it
-// has answered all that came before a few others, else the kernel is asked.
+// hasRoom reports whether the kernel surely accepts n bytes in addition to the unacknowledged ones. Few bytes are unacknowledged
+// if the server has answered all requests except the latest; otherwise hasRoom asks the kernel.
 func (c *Conn) hasRoom(n int) bool {
 	if c.unanswered+n <= handedOver {
 		return true
@@ -105,7 +104,7 @@ func (c *Conn) send() {
 }
 
 func (c *Conn) transmit(b []byte) error {
-	// Moving a deadline costs a timer operation: once in a while is enough.
+	// Moving a deadline costs a timer operation, so it is moved only once in a while.
 	if now := time.Now(); c.deadline.Sub(now) < writeTimeout {
 		c.deadline = now.Add(2 * writeTimeout)
 		if err := c.nc.SetWriteDeadline(c.deadline); err != nil {
@@ -137,7 +136,7 @@ func appendPing(b []byte, flags http2.Flags, data []byte) []byte {
 	return append(appendFrame(b, http2.FramePing, flags, 0, 8), data...)
 }
 
-// alive is the ping timer's: it pings a silent server, and gives up one that did not answer.
+// alive runs on the ping timer: it pings a silent server and gives up a server that did not answer.
 func (c *Conn) alive() {
 	c.Receive() // the answer may have come
 	c.mu.Lock()

@@ -33,11 +33,11 @@ func (f *Frames) Feed(p []byte, take func(event []byte) error) error {
 		}
 		p = p[after:]
 	}
-	f.rest = nil // an event in two pieces is rare and should not cost memory for good
+	f.rest = nil // an event in two pieces is rare; free its memory
 	return nil
 }
 
-// cut finds the first event of p; after is beyond p where the event is not whole.
+// cut finds the first event of p; after is beyond p if the event is incomplete.
 func (f *Frames) cut(p []byte) (begin, end, after int) {
 	if f.Lines {
 		if end = bytes.IndexByte(p, '\n'); end < 0 {

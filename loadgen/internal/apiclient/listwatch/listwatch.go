@@ -1,9 +1,9 @@
-// Package listwatch is the part that all clients share which list and then watch: what to ask next, after which wait
-// (Machine), how it is asked (AppendQuery), and where one event ends and the next begins (Frames). It follows
+// Package listwatch is the common part of all clients that list and then watch: what to ask next, and after which
+// wait (Machine), how to ask it (AppendQuery), and where one event ends and the next begins (Frames). It follows
 // client-go's reflector (client-go/tools/cache/reflector.go).
 //
-// It has no goroutine and sends nothing: simulated nodes and the watches of a load call it on the read loop of their
-// connection, tens of thousands of them; a workload and a history call it between requests.
+// It has no goroutine and sends nothing. Simulated nodes and the watches of a load, tens of thousands of them, call
+// it on the read loop of their connection; a workload and a history call it between requests.
 package listwatch
 
 import (
@@ -23,15 +23,15 @@ const (
 	MostEvent = 16 << 20
 )
 
-// ErrMalformed is the error of a stream that holds something else than events.
+// ErrMalformed is the error of a stream that contains anything other than events.
 var ErrMalformed = errors.New("malformed stream")
 
-// Backoff is client-go's wait after watches in a row that failed.
+// Backoff returns client-go's wait after consecutive failed watches.
 func Backoff() apiclient.Backoff {
 	return apiclient.Backoff{First: 800 * time.Millisecond, Most: 30 * time.Second}
 }
 
-// Length is how long a watch asks to last, from once to twice least; random is from 0 to 1.
+// Length returns how long a watch asks to last, from one to two times least; random is from 0 to 1.
 func Length(least time.Duration, random float64) time.Duration {
 	return least + time.Duration(random*float64(least))
 }
@@ -50,8 +50,8 @@ const (
 	FreshList
 )
 
-// AppendQuery appends the query of a question. version is the newest known, 0 for none; timeout is that of a watch;
-// selector is further parameters, each behind an "&".
+// AppendQuery appends the query of a question. version is the newest known resourceVersion, or 0; timeout applies to
+// watches; selector holds further parameters, each preceded by an "&".
 func AppendQuery(b []byte, q Question, version uint64, timeout time.Duration, selector string) []byte {
 	switch {
 	case q == FreshList && selector == "":

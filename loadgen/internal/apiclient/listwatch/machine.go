@@ -12,18 +12,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 )
 
-// Machine decides how one list-then-watch goes on after each request. It is for one goroutine at a time.
+// Machine decides the next step of one list-then-watch after each request. It must be used by one goroutine at a time.
 type Machine struct {
-	// Backoff is the wait after failures in a row.
+	// Backoff is the wait after consecutive failures.
 	Backoff apiclient.Backoff
-	// State is how the state is asked for after a 410.
+	// State is the question that reads the state again after a 410.
 	State Question
-	// Next is the request under way, or the next one. The caller sets it to Watch when the initial events of a WatchList have
+	// Next is the current request, or the next one. The caller sets it to Watch when the initial events of a WatchList have
 	// ended.
 	Next Question
-	// WaitExpired makes the first 410 in a row wait too: many watches would list at once.
+	// WaitExpired adds a wait even after the first of consecutive 410s, because many watches would list at once.
 	WaitExpired bool
-	// WaitLost makes a watch wait that was lost and did not end in order.
+	// WaitLost adds a wait after a watch that was lost instead of ending in order.
 	WaitLost bool
 
 	failures int // in a row
@@ -41,7 +41,7 @@ type End struct {
 	Err error
 }
 
-// Refusal is an answer that is no success, or an ERROR event.
+// Refusal is an unsuccessful response or an ERROR event.
 type Refusal struct {
 	Status     int
 	RetryAfter time.Duration
@@ -51,7 +51,7 @@ func (e *Refusal) Error() string {
 	return fmt.Sprintf("the API server answers %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// refusal is that of an error; without one its status is 0.
+// refusal extracts the Refusal from an error. Its status is 0 if there was no refusal.
 func refusal(err error) Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return *r
@@ -68,19 +68,19 @@ func refusal(err error) Refusal {
 type Verdict uint8
 
 const (
-	// Failed: the same is asked again, or a FreshList where a List cannot be had.
+	// Failed: the same question is asked again, or a FreshList if a List is not possible.
 	Failed Verdict = iota
-	// Resumed: the watch goes on from the version that it has reached.
+	// Resumed: the watch continues from the last version that it saw.
 	Resumed
 	// Listed: a watch follows the list.
 	Listed
-	// Expired: the state has to be asked for again (410).
+	// Expired: the state must be read again (410).
 	Expired
-	// NoWatchList: the server has no WatchList; from now on it is listed first.
+	// NoWatchList: the server does not support WatchList, so from now on the state is listed first.
 	NoWatchList
 )
 
-// Ended decides what Next is, and after what wait; random is from 0 to 1.
+// Ended sets Next and returns the wait before it. random is from 0 to 1.
 func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	watched, refused := m.Next <= WatchList, refusal(e.Err)
 	expired := refused.Status == http.StatusGone
@@ -95,7 +95,7 @@ func (m *Machine) Ended(e End, random float64) (v Verdict, wait time.Duration) {
 	case m.Next == List && (expired || refused.Status == http.StatusGatewayTimeout):
 		m.Next = FreshList // the version is too old to list, or newer than the server has
 	case m.Next == WatchList && expired:
-		v, m.Next = Expired, FreshList // asked for again, it would say the same
+		v, m.Next = Expired, FreshList // the same question would fail again
 	case watched && expired:
 		v, m.Next = Expired, m.State
 	case m.Next == WatchList && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest):

@@ -66,7 +66,7 @@ func pair(msg []byte) (first, second []byte, err error) {
 	return first, second, err
 }
 
-// Field is the contents of the field of that number; nil if there is none.
+// Field returns the contents of the last field with the given number, or nil if there is no such field.
 func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	err = Fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
 		if num == number {
@@ -77,7 +77,8 @@ func Field(msg []byte, number protowire.Number) (contents []byte, err error) {
 	return contents, err
 }
 
-// Ready is the status of the condition Ready among the conditions in the fields of that number.
+// Ready returns the status of the condition Ready among the conditions in the fields with the given
+// number.
 func Ready(status []byte, conditions protowire.Number) (ready []byte, err error) {
 	err = Fields(status, func(num protowire.Number, b []byte, _ uint64) error {
 		if num != conditions {

@@ -1,7 +1,6 @@
-// Package protobuf takes the API server's protobuf apart without decoding objects
-// into Go structs: whole pods cost six times the CPU or more (BenchmarkDecodePod
-// in workload), and most events are echoes of what this program wrote itself.
-// Who reads an object takes the fields it needs by their numbers, from
+// Package protobuf reads the API server's protobuf without decoding objects into Go structs: whole pods
+// cost six times the CPU or more (BenchmarkDecodePod in workload), and most events are echoes of this
+// program's own writes. A reader of an object takes the fields it needs by their numbers, from
 // k8s.io/api/*/generated.proto. They never change.
 package protobuf
 

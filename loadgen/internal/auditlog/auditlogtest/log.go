@@ -1,4 +1,4 @@
-// Package auditlogtest makes audit logs of a cluster that does not exist, for tests.
+// Package auditlogtest writes audit logs of a fictitious cluster for tests.
 package auditlogtest
 
 import (
@@ -13,27 +13,27 @@ import (
 // Start returns the time at which all logs begin.
 func Start() time.Time { return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC) }
 
-// Options of a log. Lines is needed.
+// Options configure a log. Lines is required.
 type Options struct {
-	// Lines are those that the log has at the least; watches that are open then add theirs.
+	// Lines is the minimum number of lines. Watches that are still open at the end add more.
 	Lines int
 	Seed  uint64
-	// Rate is that of requests in a second; zero: 500.
+	// Rate is the number of requests per second. Zero means 500.
 	Rate float64
-	// Cluster makes another cluster of the same program: its service accounts have other uids.
+	// Cluster selects another cluster with the same programs. Its service accounts have other uids.
 	Cluster int
 }
 
-// Truth is what a log has.
+// Truth describes the contents of a log.
 type Truth struct {
 	Lines int64
-	// System counts the requests of the control plane and of nodes, NoResource those for no
-	// resource, Clients those of others, by verb.
+	// System counts the requests of the control plane and of nodes, NoResource the non-resource
+	// requests, Clients the requests of other clients by verb.
 	System, NoResource int64
 	Clients            map[string]int64
 }
 
-// client is a program of the cluster, and what it does in shares.
+// client is a program in the cluster with its share of all requests and the requests that it sends.
 type client struct {
 	share           float64
 	user, agent     string
@@ -42,7 +42,7 @@ type client struct {
 	does            []deed
 }
 
-// deed is a request that a client makes; %d in its parts are drawn numbers.
+// deed is a kind of request that a client sends. Random numbers replace %d in its parts.
 type deed struct {
 	share                                                float64
 	verb, uri, group, version, resource, subresource, ns string
@@ -89,7 +89,7 @@ func clients(cluster int) []client {
 	}
 }
 
-// Write writes a log and returns what is in it.
+// Write writes a log and returns its contents.
 func Write(to io.Writer, o Options) (Truth, error) {
 	if o.Rate == 0 {
 		o.Rate = 500
@@ -115,7 +115,7 @@ type writer struct {
 	truth   Truth
 }
 
-// request writes that of one client, drawn by the shares.
+// request writes a request of one client, drawn by the shares.
 func (w *writer) request(at time.Time) {
 	at = at.Truncate(time.Microsecond)
 	c := &w.clients[len(w.clients)-1]
@@ -159,7 +159,7 @@ func (w *writer) endBefore(now time.Time) {
 	}
 }
 
-// event is a request that was made.
+// event is a request that was sent.
 type event struct {
 	c       *client
 	d       *deed
@@ -195,7 +195,7 @@ func (w *writer) write(e event, stage string, at time.Time) {
 	w.truth.Lines++
 }
 
-// uri fills the namespace and the name into that of a deed, or a number.
+// uri fills the namespace and the name, or a number, into the URI of a deed.
 func uri(d *deed, ns, name string, number int) string {
 	switch {
 	case d.verb == "watch":
@@ -210,7 +210,7 @@ func uri(d *deed, ns, name string, number int) string {
 	return d.uri
 }
 
-// fill fills a number into text, if it has a place for one.
+// fill formats a number into text, if text has a verb for it.
 func fill(text string, number int) string {
 	for i := range len(text) {
 		if text[i] == '%' {
@@ -220,7 +220,7 @@ func fill(text string, number int) string {
 	return text
 }
 
-// watches are those that are open, a heap by their end.
+// watches is a heap of open watches, ordered by their end.
 type watches []event
 
 func (w watches) Len() int           { return len(w) }

@@ -11,19 +11,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Reach is when an alert can see something at all.
+// Reach says when an alert can fire at all.
 type Reach struct {
-	// Every is its evaluation interval, or that of the slowest of the records that it
-	// reads, if that is more seldom.
+	// Every is the alert's evaluation interval, or the longest interval of the records that it
+	// reads if that is longer.
 	Every time.Duration
-	// For is the time that its condition has to hold before it fires.
+	// For is the time for which its condition must hold before it fires.
 	For time.Duration
-	// Back is the least time that it looks back: the offset of its group, and of
-	// the selector that has the smallest one. It sees nothing of what was after.
+	// Back is the minimum time that the alert looks back: the offset of its group plus the smallest
+	// offset of its selectors. It sees no newer data.
 	Back time.Duration
 }
 
-// Reach of the alerts of a name; of several the longest counts.
+// Reach returns the longest reach of the alerts with the given name.
 func (s Ruleset) Reach(alert string) Reach {
 	var r Reach
 	for _, g := range s.Only(alert) {
@@ -38,19 +38,19 @@ func (s Ruleset) Reach(alert string) Reach {
 	return r
 }
 
-// next is the first moment from start on at which an alert is evaluated whose
-// rules were first evaluated at a given time.
+// next returns the first evaluation at or after start. first is the time of the first evaluation of
+// the rules.
 func (r Reach) next(first, start time.Time) time.Time {
 	rounds := (start.Sub(first) + r.Every - 1) / r.Every
 	return first.Add(max(rounds, 0) * r.Every)
 }
 
-// Looks reports whether it is evaluated at some time from start to end, where its
-// rules were first evaluated at a given time.
+// Looks reports whether the alert is evaluated between start and end. first is the time of the
+// first evaluation of its rules.
 func (r Reach) Looks(first, start, end time.Time) bool { return !r.next(first, start).After(end) }
 
-// Fires reports whether it would have fired by a time if its condition had held from
-// the first scrape on, at which its rules were first evaluated.
+// Fires reports whether the alert would fire by a time if its condition held from the first scrape
+// on. first is the time of the first evaluation of its rules.
 func (r Reach) Fires(first, by time.Time) bool {
 	holds := r.next(first, first.Add(r.Back))
 	return !r.next(first, holds.Add(r.For)).After(by)
@@ -63,9 +63,9 @@ func offset(g alerts.Group) time.Duration {
 	return time.Duration(*g.QueryOffset)
 }
 
-// back is the smallest offset of an expression's selectors, through the records
-// that they read; those of within are being followed already. An expression
-// without selectors looks at nothing, so not back.
+// back returns the smallest offset of an expression's selectors, through the records that they
+// read. within lists records that are being followed already. An expression without selectors does
+// not look back.
 func (s Ruleset) back(expr string, within []string) time.Duration {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s Ruleset) back(expr string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// recorded is the time that records of a name look back; 0 if no rule records the name.
+// recorded returns the time that the records with the given name look back, or 0 without such records.
 func (s Ruleset) recorded(name string, within []string) time.Duration {
 	least := time.Duration(-1)
 	for _, g := range s {
@@ -108,19 +108,21 @@ func (s Ruleset) recorded(name string, within []string) time.Duration {
 	return max(least, 0)
 }
 
-// Hindsight says how long an alert sees what is over.
+// Hindsight says for how long an alert sees past events.
 type Hindsight struct {
-	// Longest is the most that its condition looks back: the largest range with its offsets, through the records that it
-	// reads. For is the time that the condition has to hold before it fires.
+	// Longest is the maximum that its condition looks back: the largest range with its offsets,
+	// through the records that it reads. For is the time for which the condition must hold before
+	// it fires.
 	Longest, For time.Duration
-	// Shortest is the smallest range that it reads. Zero: it reads no range.
+	// Shortest is the smallest range that it reads. Zero means it reads no range.
 	Shortest time.Duration
 }
 
-// Whole is how long before it fires an alert may have begun to see its cause.
+// Whole returns how long before it fires an alert may have begun to see its cause.
 func (h Hindsight) Whole() time.Duration { return h.For + h.Longest }
 
-// Hindsight of the alerts of a name; of several the longest counts, and the smallest range of all.
+// Hindsight returns the longest hindsight of the alerts with the given name, and their smallest
+// range.
 func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	for _, g := range s.Only(alert) {
 		for _, x := range g.Rules {
@@ -137,8 +139,9 @@ func (s Ruleset) Hindsight(alert string) (h Hindsight) {
 	return h
 }
 
-// ranges are the smallest range of an expression, 0 where it has none, and the most that it looks back: by ranges,
-// subqueries and offsets, through the records that it reads. Records named in within are left out.
+// ranges returns the smallest range of an expression, or 0 if it has none, and the maximum that it
+// looks back by ranges, subqueries and offsets, through the records that it reads. It skips the
+// records in within.
 func (s Ruleset) ranges(expr string, within []string) (shortest, longest time.Duration) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

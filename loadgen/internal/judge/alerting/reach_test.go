@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What an alert can see depends on all that it reads: the slowest record and the
-// smallest offset count.
+// The reach of an alert depends on everything that it reads: the slowest record and the smallest
+// offset count.
 func TestReach(t *testing.T) {
 	s := mustParse(t, `
 groups:
@@ -45,7 +45,8 @@ groups:
 	}
 }
 
-// How far an alert looks back is the largest of all that it reads, and how little it needs the smallest.
+// The largest range that an alert reads determines how far it looks back, and the smallest one how
+// little data it needs.
 func TestHindsight(t *testing.T) {
 	s := mustParse(t, `
 groups:
@@ -79,7 +80,7 @@ groups:
 	}
 }
 
-// Rounds are at 0, 15, 30 ... seconds.
+// Evaluations are at 0, 15, 30 ... seconds.
 func TestReachInTime(t *testing.T) {
 	first := time.UnixMilli(1_800_000_000_000)
 	at := func(s int) time.Time { return first.Add(time.Duration(s) * time.Second) }
@@ -92,7 +93,7 @@ func TestReachInTime(t *testing.T) {
 			t.Errorf("from %d s to %d s it looks: %v", c.start, c.end, got)
 		}
 	}
-	// It sees the first scrape at 15 s, and has held for 20 s at 45 s.
+	// The alert sees the first scrape at 15 s, and its condition has held for 20 s at 45 s.
 	if r.Fires(first, at(44)) || !r.Fires(first, at(45)) {
 		t.Errorf("it fires by 44 s: %v, by 45 s: %v", r.Fires(first, at(44)), r.Fires(first, at(45)))
 	}

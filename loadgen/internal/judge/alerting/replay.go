@@ -2,10 +2,11 @@
 // Prometheus' own code evaluates the rules (rules.Group.Eval) over the archive, with the
 // clock of the recording. What rules write is kept in memory; the archive is not touched.
 //
-// Unlike in a Prometheus, groups are evaluated at the same moments, one after another in
-// the order of their files, first at the archive's first scrape: a Prometheus gives each
-// group an offset, so that an alert on a record of another group may come up to one
-// interval later. A range that reaches back beyond the first scrape holds less.
+// Unlike in Prometheus, all groups are evaluated at the same moments, one after another
+// in the order of their files, beginning at the archive's first scrape. Prometheus gives
+// each group an offset, so an alert on a record of another group may fire up to one
+// interval later there. A range that reaches back beyond the first scrape holds fewer
+// samples.
 package alerting
 
 import (
@@ -26,51 +27,51 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// defaultEvery is Prometheus' own evaluation interval, of groups that name none.
+// defaultEvery is Prometheus' default evaluation interval, for groups that set none.
 const defaultEvery = time.Minute
 
-// Options of a replay. The zero value is usable.
+// Options configure a replay. The zero value is usable.
 type Options struct {
-	// Calm is for how long alerts that still fire at the end are evaluated
-	// after it, as if every scrape from then on said what the last one did.
-	// Zero: not at all.
+	// Calm is the time for which alerts that still fire at the end are evaluated beyond
+	// it, as if every further scrape repeated the last one. Zero means not at all.
 	Calm time.Duration
-	// Hidden lists the data that the rules do not read.
+	// Hidden lists data that the rules do not see.
 	Hidden []Hidden
 }
 
-// Firing is one life of an alert: from when its condition held to when it did
-// no more. One that comes back is another.
+// Firing is one life of an alert, from the time its condition begins to hold to the time
+// it stops. An alert that comes back has another Firing.
 type Firing struct {
 	Alert string // the rule's name
-	// Labels are those of the result and of the rule, with alertname.
+	// Labels are the labels of the result and of the rule, with alertname.
 	Labels  map[string]string
-	Summary string  // its annotation, as it read when it fired, or last before
-	Value   float64 // of its expression then
+	Summary string  // the annotation when the alert fired, or the last one before
+	Value   float64 // value of the expression at that time
 	Pending time.Time
-	// Fired is when it fired: zero, it was pending only.
+	// Fired is when the alert fired. Zero means it was only pending.
 	Fired time.Time
-	// Resolved is when it was evaluated and did not hold any more. Zero: never.
+	// Resolved is when an evaluation first found that the condition no longer held. Zero
+	// means never.
 	Resolved time.Time
 }
 
 // History is the outcome of a replay.
 type History struct {
-	// Start and End are the archive's first and last scrape: after End the last
-	// scrape was repeated.
+	// Start and End are the archive's first and last scrape. After End the last scrape is
+	// repeated.
 	Start, End time.Time
-	// Rounds is how often groups were evaluated.
+	// Rounds is the number of evaluations of groups.
 	Rounds int
-	// Firings in the order of the rules, those of one rule in that of their time.
+	// Firings are sorted by rule, and for each rule by time.
 	Firings []Firing
-	// Failed says of an alert why it could not be evaluated: its own error, or
-	// that of a record it reads.
+	// Failed says why an alert could not be evaluated: its own error, or the error of a
+	// record that it reads.
 	Failed map[string]error
 	// Written holds the series of the rules: records, ALERTS and ALERTS_FOR_STATE.
 	Written storage.Queryable
 }
 
-// Of are the lives of the alerts of a name that fired.
+// Of returns the firings of the alerts with the given name that were not only pending.
 func (h History) Of(alert string) []Firing {
 	var all []Firing
 	for _, f := range h.Firings {
@@ -81,7 +82,7 @@ func (h History) Of(alert string) []Firing {
 	return all
 }
 
-// During reports whether it fired at some time from start to end.
+// During reports whether the alert fired at some time from start to end.
 func (f Firing) During(start, end time.Time) bool {
 	return !f.Fired.IsZero() && !f.Fired.After(end) && (f.Resolved.IsZero() || f.Resolved.After(start))
 }
@@ -95,16 +96,16 @@ type replay struct {
 	h      History
 }
 
-// group is a group that is evaluated, and the alerts in it that are active.
+// group is a rule group with its active alerts.
 type group struct {
 	*rules.Group
 	next   time.Time
-	active map[string]*Firing // by the rule's name and labels and its own
+	active map[string]*Firing // by the names and labels of rule and alert
 }
 
-// Replay evaluates all rules over an archive, from its first scrape to its
-// last. The error is the context's, or one of reading the archive; a rule that
-// cannot be evaluated is in History.Failed.
+// Replay evaluates all rules over an archive, from its first scrape to its last. It fails
+// only if ctx ends or the archive cannot be read; a rule that cannot be evaluated is in
+// History.Failed.
 func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (History, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -141,7 +142,8 @@ func (s Ruleset) Replay(ctx context.Context, a *archive.Archive, o Options) (His
 	return r.h, nil
 }
 
-// load makes the groups, due from a time on. They take over the state of the groups before.
+// load creates the groups, due from a given time on. They take over the state of the
+// previous groups.
 func (r *replay) load(s Ruleset, scraped storage.Queryable, from time.Time) error {
 	seen := archive.Both(scraped, r.store)
 	opts := &rules.ManagerOptions{
@@ -247,7 +249,7 @@ func (r *replay) look(g *group, at time.Time) {
 	}
 }
 
-// failed notes an error of a rule with all alerts that depend on it.
+// failed records an error of a rule for all alerts that depend on it.
 func (r *replay) failed(rule rules.Rule, err error) {
 	if _, ok := rule.(*rules.AlertingRule); ok {
 		r.h.Failed[rule.Name()] = err
@@ -261,7 +263,7 @@ func (r *replay) failed(rule rules.Rule, err error) {
 }
 
 // calm evaluates the alerts that still fire until none does, or until end. Pending alerts
-// stay pending: what came after is unknown.
+// stay pending, because the later data is unknown.
 func (r *replay) calm(ctx context.Context, archive storage.Queryable, end time.Time) error {
 	r.record(func(f *Firing) bool { return f.Fired.IsZero() })
 	for at := r.h.End; ; at = at.Add(time.Minute) {
@@ -292,7 +294,7 @@ func (r *replay) firing() []string {
 	return all
 }
 
-// calmStep is the time between the scrapes that repeat the last.
+// calmStep returns the interval of the repeated scrapes.
 func (r *replay) calmStep() time.Duration {
 	step := defaultEvery
 	for _, g := range r.groups {
@@ -301,7 +303,7 @@ func (r *replay) calmStep() time.Duration {
 	return step
 }
 
-// record moves active firings that meet a condition into the history.
+// record moves the active firings that meet a condition into the history.
 func (r *replay) record(what func(*Firing) bool) {
 	for _, g := range r.groups {
 		for key, f := range g.active {

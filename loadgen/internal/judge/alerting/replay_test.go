@@ -45,7 +45,8 @@ func mustParse(t *testing.T, text string) Ruleset {
 	return s
 }
 
-// recorded is 40 scrapes 5 s apart; those from the 9th to the 20th see slow ones only.
+// recorded returns 40 scrapes that are 5 s apart. The scrapes from the 9th to the 20th
+// count only slow requests.
 func recorded(t *testing.T) (*archive.Archive, time.Time) {
 	t.Helper()
 	l := archivetest.New(t, record.Options{Extra: []string{"slow_total", "all_total"}}, "etcd-0", "etcd-1")
@@ -82,8 +83,8 @@ func told(h History) string {
 	return b.String()
 }
 
-// The share of slow ones is over a half from when they fill half of the last
-// minute, and `for` counts from the first round that finds it so.
+// The share of slow requests exceeds a half once they fill half of the last minute, and
+// `for` counts from the first evaluation after that.
 func TestReplay(t *testing.T) {
 	a, _ := recorded(t)
 	h, err := mustParse(t, testRules).Replay(t.Context(), a, Options{})
@@ -107,8 +108,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// An alert that looks back further than the run is long resolves when what it
-// saw has left its range, if nothing else happens.
+// An alert that looks back further than the length of the run resolves when the cause has
+// left its range, if nothing else happens.
 func TestCalm(t *testing.T) {
 	a, _ := recorded(t)
 	h, err := mustParse(t, testRules).Replay(t.Context(), a, Options{Calm: time.Hour})
@@ -122,7 +123,7 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// A job that is hidden is absent at once, as if its targets had been removed.
+// A hidden job is absent immediately, as if its targets had been removed.
 func TestHidden(t *testing.T) {
 	a, start := recorded(t)
 	h, err := mustParse(t, testRules).Only("Gone").Replay(t.Context(), a, Options{Hidden: []Hidden{{

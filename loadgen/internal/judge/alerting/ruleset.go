@@ -20,14 +20,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Ruleset is groups of rules in the order in which they are evaluated.
+// Ruleset is a list of rule groups in evaluation order.
 type Ruleset []alerts.Group
 
-// Shipped are the rules of package alerts, in the order of its files.
+// Shipped returns the rules of package alerts, in the order of its files.
 func Shipped() (Ruleset, error) { return alerts.Load() }
 
-// Parse reads a Prometheus rule file; file is its name in errors. An error has
-// a line for each thing that is wrong, with the line of the file.
+// Parse parses a Prometheus rule file; file is its name in errors. The error has one line for each
+// problem, with the line of the file.
 func Parse(file string, text []byte) (Ruleset, error) {
 	groups, errs := rulefmt.Parse(text, false, model.UTF8Validation, archive.NewParser(), slog.New(slog.DiscardHandler))
 	if len(errs) > 0 {
@@ -41,8 +41,8 @@ func Parse(file string, text []byte) (Ruleset, error) {
 }
 
 var (
-	// position begins an error of rulefmt, once or twice: line and column, 0 for
-	// those it does not know.
+	// position matches the line and column at the start of a rulefmt error, once or twice. They are
+	// 0 if unknown.
 	position = regexp.MustCompile(`^(?:(\d+):\d+: )?(?:(\d+):\d+: )?`)
 	yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): `)
 	noField  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
@@ -50,7 +50,7 @@ var (
 
 func ruleErrors(file string, text []byte, errs []error) error {
 	if _, err := strictyaml.Parse(file, text); err != nil {
-		return err // of its syntax
+		return err // a syntax error
 	}
 	var all []error
 	seen := map[string]bool{}
@@ -92,7 +92,8 @@ func ruleErrors(file string, text []byte, errs []error) error {
 
 var quoted = regexp.MustCompile(`"([^"]+)"`)
 
-// lineOf is the only line with what an error quotes, 0 where there is none or several.
+// lineOf returns the only line that contains the quoted text of an error, or 0 if no line or
+// several lines do.
 func lineOf(text []byte, msg string) int {
 	m := quoted.FindStringSubmatch(msg)
 	if m == nil || strings.Count(string(text), m[1]) != 1 {
@@ -112,7 +113,7 @@ func (s Ruleset) where(is func(rulefmt.Rule) bool) (all []rulefmt.Rule) {
 	return all
 }
 
-// Alerts are the names of all alerts, once each, in their order.
+// Alerts returns the names of all alerts in order, without duplicates.
 func (s Ruleset) Alerts() []string {
 	var all []string
 	for _, r := range s.where(func(r rulefmt.Rule) bool { return r.Alert != "" }) {
@@ -123,7 +124,7 @@ func (s Ruleset) Alerts() []string {
 	return all
 }
 
-// Find are the alerting rules of that name: several may share one.
+// Find returns the alerting rules with the given name: several may share one.
 func (s Ruleset) Find(alert string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Alert == alert && alert != "" })
 }
@@ -132,8 +133,8 @@ func (s Ruleset) records(name string) []rulefmt.Rule {
 	return s.where(func(r rulefmt.Rule) bool { return r.Record == name && name != "" })
 }
 
-// Only leaves what the alerts of these names need: themselves, and the records
-// that they read, directly or not.
+// Only returns the rules that the named alerts need: the alerts, and the records that they read,
+// directly or through other records.
 func (s Ruleset) Only(names ...string) Ruleset {
 	keep := map[string]bool{} // records
 	all := false
@@ -154,8 +155,8 @@ func (s Ruleset) Only(names ...string) Ruleset {
 	return left
 }
 
-// Reads are the selectors of what was scraped that the alerts of a name read,
-// through records or directly.
+// Reads returns the selectors of scraped metrics that the alerts with the given name read, directly
+// or through records.
 func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	var all [][]*labels.Matcher
 	seen := map[string]bool{}
@@ -170,13 +171,13 @@ func (s Ruleset) Reads(alert string) [][]*labels.Matcher {
 	return all
 }
 
-// follow visits the selectors of an expression that are of no record, and those
-// of the records that it reads, whose names it adds to seen. It tells whether
-// some selector may be of any rule at all.
+// follow visits the selectors of an expression that read no record, and the selectors of the
+// records that it reads. It adds the names of these records to seen. It reports whether a selector
+// may read any rule at all.
 func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.VectorSelector)) (any bool) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
-		return false // it was parsed before it became part of the set
+		return false // it was parsed before it joined the set
 	}
 	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
 		v, ok := n.(*parser.VectorSelector)
@@ -201,8 +202,8 @@ func (s Ruleset) follow(expr string, seen map[string]bool, visit func(*parser.Ve
 	return any
 }
 
-// MetricOf is the name of the metric that matchers ask for, empty where they
-// name no single one.
+// MetricOf returns the metric name that the matchers select, or "" if they do not select exactly
+// one.
 func MetricOf(matchers []*labels.Matcher) string {
 	for _, m := range matchers {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
@@ -212,7 +213,7 @@ func MetricOf(matchers []*labels.Matcher) string {
 	return ""
 }
 
-// JobsOf are the jobs that matchers name; none where they name no particular ones.
+// JobsOf returns the jobs that the matchers name, or nil if they name none.
 func JobsOf(matchers []*labels.Matcher) []string {
 	for _, m := range matchers {
 		switch {

@@ -53,8 +53,8 @@ func TestParseNamesFileAndLine(t *testing.T) {
 	}
 }
 
-// Every shipped alert reads metrics that package alerts knows, whatever records
-// are between them.
+// Every shipped alert reads metrics that package alerts knows, directly or through
+// records.
 func TestShipped(t *testing.T) {
 	s, err := Shipped()
 	if err != nil {
@@ -70,7 +70,7 @@ func TestShipped(t *testing.T) {
 	}
 }
 
-// An error of a rule file is one line, once, with the line of the file.
+// An error of a rule file is reported once, in one line, with the line of the file.
 func TestRuleFileErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"groups:\n  - name: g\n    rulez: []\n":                                         `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,

@@ -18,7 +18,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// store holds the series written by rules, in memory. It is for one goroutine.
+// store holds the series written by rules, in memory. It must be used by only one
+// goroutine.
 type store struct {
 	byLabels map[string]*promql.Series
 	byName   map[string][]*promql.Series
@@ -70,8 +71,8 @@ func matches(l labels.Labels, matchers []*labels.Matcher) bool {
 	return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
 }
 
-// appender writes at once: Commit and Rollback do nothing. Rules call no method of the
-// embedded interface, which is nil.
+// appender writes immediately: Commit and Rollback do nothing. Rules call no method of
+// the embedded interface, which is nil.
 type appender struct {
 	storage.Appender
 	store *store
@@ -122,22 +123,22 @@ func (s *seriesSet) At() storage.Series                { return promql.NewStorag
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 
-// Hidden is series that the rules do not see for a time, as if a scrape
-// configuration had lost a job, or a family had been dropped before it was
-// stored. As in Prometheus the series end with a staleness marker.
+// Hidden selects series that the rules do not see for a time, as if a scrape
+// configuration had lost a job, or a family had been dropped before it was stored. As in
+// Prometheus, the series end with a staleness marker.
 type Hidden struct {
 	Matchers []*labels.Matcher
-	// From the first scrape that is not seen to To, the first that is again.
+	// From is the first hidden scrape, and To the first visible one after it.
 	From, To time.Time
 }
 
-// view is an archive with some data hidden, or extended beyond its
-// end with its last scrape over and over.
+// view is an archive with some data hidden, or extended beyond its end by repeating its
+// last scrape.
 type view struct {
 	inner  storage.Queryable
 	hidden []Hidden
-	// end is the last scrape, step the time between those that repeat it; zero:
-	// none does. In milliseconds.
+	// end is the last scrape, and step the interval of its repetitions. Zero means no
+	// repetitions. Both are in milliseconds.
 	end, step int64
 }
 
@@ -190,7 +191,7 @@ func (v view) samples(s storage.Series, mint, maxt int64) ([]promql.FPoint, erro
 	return slices.DeleteFunc(all, func(p promql.FPoint) bool { return p.T < mint }), nil
 }
 
-// hide leaves out what is hidden; the first of it becomes the end of the series.
+// hide removes the hidden points. The first of them becomes the end of the series.
 func (h Hidden) hide(all []promql.FPoint) []promql.FPoint {
 	from, to := h.From.UnixMilli(), h.To.UnixMilli()
 	var left []promql.FPoint

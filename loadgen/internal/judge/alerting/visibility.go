@@ -15,21 +15,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Visibility reports whether the recorded data could make an alert fire.
+// Visibility says whether the recorded data could make an alert fire.
 type Visibility struct {
-	// Blind says why it could not have fired whatever had happened; empty: it could.
+	// Blind says why the alert could not fire under any circumstances. Empty means it could.
 	Blind string
-	// Unborn lists metrics that it reads and that had no series in the whole run,
-	// as a counter has none before its first event.
+	// Unborn lists metrics that the alert reads and that had no series in the whole run, such as a
+	// counter before its first event.
 	Unborn []string
-	// Instances whose metrics it reads, sorted; not those of which it reads up
-	// alone, whose lost scrapes are what it looks for.
+	// Instances lists the instances whose metrics the alert reads, sorted. It excludes instances of
+	// which the alert reads only up: such an alert looks for lost scrapes.
 	Instances []string
 }
 
-// Known are the metrics that the rules of package alerts read, by the names of their series. That a
-// component has them is tested against its source, so that one without a series
-// had nothing to count. Not those that the recorder was told to drop.
+// Known reports whether the rules of package alerts read a metric, by the name of its series. A
+// test checks against the components' source that they have these metrics, so a metric without
+// series had nothing to count. Metrics in drop, which the recorder dropped, are not known.
 func Known(drop []string) func(metric string) bool {
 	known := map[string]bool{}
 	for _, f := range metricnames.For(metricnames.Rules) {
@@ -44,8 +44,8 @@ func Known(drop []string) func(metric string) bool {
 	return func(metric string) bool { return known[metric] }
 }
 
-// Look returns what the alerts of a name can read in an archive. An error is the
-// context's, or one of reading.
+// Look returns what the alerts with the given name can read in an archive. It fails if ctx ends or
+// the archive cannot be read.
 func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, known func(metric string) bool) (Visibility, error) {
 	var visible Visibility
 	first, last, err := a.Bounds(ctx)
@@ -84,9 +84,9 @@ func (s Ruleset) Look(ctx context.Context, a *archive.Archive, alert string, kno
 	return visible, seen.err
 }
 
-// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can have
-// fitted a selector: no target of its job or instance was scraped, or its metric has no
-// such label. Empty: one could have, or the metric has no series that shows its labels.
+// WhyNoSeriesFits says why no series of an archive, scraped from first to last, can fit a selector:
+// no target of its job or instance was scraped, or its metric has no such label. Empty means that
+// one could fit, or that the metric has no series to show its labels.
 func WhyNoSeriesFits(ctx context.Context, a *archive.Archive, first, last time.Time, selector []*labels.Matcher) (string, error) {
 	lookup := archived{ctx: ctx, a: a, first: first, last: last}
 	why := lookup.whyNoSeriesFits(selector)
@@ -101,7 +101,7 @@ type archived struct {
 	err         error
 }
 
-// whyNoSeriesFits is WhyNoSeriesFits without the error, which stays in s.
+// whyNoSeriesFits is WhyNoSeriesFits with the error left in s.
 func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 	jobs, targets := only(selector, model.JobLabel), targetMatchers(selector)
 	switch {
@@ -126,7 +126,7 @@ func (s *archived) whyNoSeriesFits(selector []*labels.Matcher) string {
 			return fmt.Sprintf("no series of %s has a label %s", metric, m.Name)
 		}
 	}
-	if metric == "up" { // which is there from the first scrape on
+	if metric == "up" { // up exists from the first scrape on
 		return "no target fits " + text(metric, selector)
 	}
 	return ""
@@ -143,7 +143,7 @@ func (s *archived) ask(of func(context.Context, time.Time, time.Time, ...*labels
 	return found
 }
 
-// targets are the instances that were scraped, or tried to be, and that all matchers fit.
+// targets returns the instances that match and that the recorder scraped or tried to scrape.
 func (s *archived) targets(matchers []*labels.Matcher) []string {
 	return s.instances(append([]*labels.Matcher{archive.Equal(model.MetricNameLabel, "up")}, matchers...)...)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// bounds are the least and the most that something can be, in seconds.
+// bounds are the minimum and the maximum of a value, in seconds.
 type bounds struct{ least, most float64 }
 
 func (b bounds) width() float64 { return b.most - b.least }
 
-// fixedSchemas are the flow schemas of components, nodes and probes. No load's user is in their subjects: requests that wait
-// there are other clients'.
+// fixedSchemas lists the flow schemas of components, nodes and probes. No load's user is in their subjects, so requests
+// that wait there come from other clients.
 func fixedSchemas() []string {
 	return []string{
 		"exempt", "probes", "system-leader-election", "workload-leader-election", "endpoint-controller", "system-node-high", "system-nodes",
@@ -22,24 +22,25 @@ func fixedSchemas() []string {
 	}
 }
 
-// outside is the time of a call's requests that their SLI duration leaves out, as means of a request: waits in priority and
-// fairness, and webhooks (endpoints/metrics, MonitorRequest).
+// outside is the time of a call's requests that their SLI duration excludes, as means per request: waits in priority
+// and fairness, and webhooks (endpoints/metrics, MonitorRequest).
 type outside struct {
-	seconds, resolution float64 // below the resolution seconds tells nothing
+	seconds, resolution float64 // seconds below the resolution are meaningless
 	fairness, webhooks  bounds
 	asked               bool // a webhook ran for the operation
 }
 
-// outside bounds the two parts of what a call's SLI duration leaves out. Webhooks have the operation alone, waits the flow
-// schema alone; together they are known for the call. So webhooks took the call what they took in all, less what
-// other calls of the operation can have taken at most, and the rest waited, at most as long as all requests of its schemas did.
+// outside bounds the two parts of the time that a call's SLI duration excludes. Webhook metrics have only the
+// operation, and wait metrics only the flow schema; the sum of both is known for the call. So webhooks took at least
+// their total time minus the maximum that other calls of the operation can have taken. The rest waited, at most as long
+// as all requests of its schemas did.
 func (w window) outside(c call) outside {
 	wet := w.total(famRequest, func(l map[string]string) bool { return c.is(l) && l["dry_run"] == "" })
 	o := outside{fairness: bounds{most: wet.mean()}}
 	room := w.durations(c)
 	if w.recorded(famSLI) {
 		sli := w.total(famSLI, c.is)
-		// Means are compared, not sums: a scrape may come between the two observations of one request.
+		// Compare means and not sums: a scrape may come between the two observations of one request.
 		o.seconds = wet.mean() - sli.mean()
 		o.resolution = max(math.Abs(wet.count-sli.count)/max(wet.count, 1)*wet.mean(), -o.seconds)
 		o.seconds = max(o.seconds, 0)
@@ -63,15 +64,15 @@ func (w window) outside(c call) outside {
 	return o
 }
 
-// waits adds up how long requests that a load may have sent stood in the queues of priority and fairness.
+// waits adds up the time in the queues of priority and fairness of requests that a load may have sent.
 func (w window) waits() float64 {
 	return w.total(famWait, func(l map[string]string) bool {
 		return l["execute"] != "false" && !slices.Contains(fixedSchemas(), l["flow_schema"])
 	}).sum
 }
 
-// webhooks bounds the time that requests of an operation waited for webhooks, all requests together. Mutating webhooks are
-// called one after another. Validating ones are called side by side: together they take as long as the slowest, and at most
+// webhooks bounds the time that all requests of an operation waited for webhooks. Mutating webhooks are called one
+// after another. Validating webhooks are called in parallel: together they take as long as the slowest one, and at most
 // as long as their plugin.
 func (w window) webhooks(operation string) bounds {
 	if operation == "" {
@@ -91,7 +92,7 @@ func (w window) webhooks(operation string) bounds {
 	return bounds{mutating + validating.least, mutating + validating.most}
 }
 
-// durations adds up the time of all other calls of the operation.
+// durations adds up the durations of all other calls of the operation.
 func (w window) durations(c call) float64 {
 	verbs := verbsOf(c.operation)
 	return w.total(famRequest, func(l map[string]string) bool {
@@ -99,7 +100,7 @@ func (w window) durations(c call) float64 {
 	}).sum
 }
 
-// excesses is by how much the durations of all other calls of the operation are over their SLI durations.
+// excesses adds up by how much the durations of all other calls of the operation exceed their SLI durations.
 func (w window) excesses(c call) float64 {
 	type key struct{ verb, group, resource, subresource string }
 	all, sli := map[key]total{}, map[key]total{}
@@ -120,9 +121,9 @@ func (w window) excesses(c call) float64 {
 	return sum
 }
 
-// plugins bounds the time of a request of a call in admission without webhooks: plugins and policies. They are measured by
-// operation. Requests on one resource are taken for alike; those on others may have taken any of it, up to their whole time.
-// mean is over all requests of the operation.
+// plugins bounds the time of a call's request in admission without webhooks: plugins and policies. They are measured by
+// operation. Requests on one resource count as alike. Requests on other resources may have taken any part of the time,
+// up to their whole duration. mean covers all requests of the operation.
 func (w window) plugins(c call) (b bounds, mean float64) {
 	verbs := verbsOf(c.operation)
 	of := func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }
@@ -146,7 +147,7 @@ func (w window) plugins(c call) (b bounds, mean float64) {
 	return b, max(all/w.ofOperation(c.operation), b.least)
 }
 
-// served is the histogram of requests that leaves out most of what is not admission's plugins.
+// served returns the histogram of requests that excludes most of the time outside of admission's plugins.
 func (w window) served() string {
 	if w.recorded(famSLI) {
 		return famSLI
@@ -154,8 +155,8 @@ func (w window) served() string {
 	return famRequest
 }
 
-// stored is the time at etcd of an operation's writes to a resource, which does not belong to admission. A graceful deletion is
-// an update at etcd: where there are both it is not known.
+// stored returns the time at etcd of an operation's writes to a resource, which does not belong to admission. A
+// graceful deletion is an update at etcd, so the time is unknown if there are both deletions and updates.
 func (w window) stored(o call, operation string) float64 {
 	write := map[string]string{"CREATE": "create", "UPDATE": "update", "DELETE": "delete"}[operation]
 	if operation == "UPDATE" && w.calls(o, "DELETE")+w.calls(o, deleteCollection) > 0 {
@@ -164,14 +165,15 @@ func (w window) stored(o call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return o.sameResource(l) && l["operation"] == write }).sum
 }
 
-// noticeableShare is the part of a client's mean below which bounds need not be told apart.
+// noticeableShare is the share of a client's mean below which bounds count as equal.
 const noticeableShare = 0.01
 
-// smallShare is the part of a client's mean up to which plugins and policies are taken to need as long for each request of an
-// operation, where it is not known which resources' requests they took.
+// smallShare is the share of a client's mean up to which plugins and policies count as equally slow for each request of
+// an operation, if it is unknown which resources' requests they handled.
 const smallShare = 0.10
 
-// queues adds the parts that are priority and fairness, and admission; what can be either is a part too.
+// queues adds the parts for priority and fairness, and for admission. Time that may belong to either is a separate
+// part.
 func (w window) queues(b *row, c call, all total, perRequest float64) {
 	o := w.outside(c)
 	tolerance := max(noticeableShare*b.ClientMean/max(perRequest, 1e-9), o.resolution)
@@ -213,8 +215,8 @@ func between(b bounds, perRequest float64) string {
 	return fmt.Sprintf("%.3g to %.3g ms", b.least*perRequest*1e3, b.most*perRequest*1e3)
 }
 
-// admission adds what webhooks took a request, and plugins and policies. What other resources' requests may have taken instead is
-// not added.
+// admission adds the time of a request in webhooks, plugins and policies. It leaves out time that may belong to
+// requests on other resources.
 func (w window) admission(b *row, c call, all total, perRequest, webhooks float64, asked bool, tolerance float64) {
 	if !w.recorded(famAdmission) {
 		b.warn("%s was not recorded: admission is in the unexplained", famAdmission)

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// milliseconds of a part, with the most that it can be; -1: it is missing.
+// milliseconds returns a part and its maximum, or -1 if the part is missing.
 func milliseconds(r result.Breakdown, name string) (least, most float64) {
 	for _, p := range r.Parts {
 		if p.Name == name {
@@ -22,7 +22,7 @@ func milliseconds(r result.Breakdown, name string) (least, most float64) {
 	return -1, -1
 }
 
-// told compares the parts that waits and webhooks can be in with what they took; none is negative.
+// told compares the parts that may contain waits and webhooks with the real times. None may be negative.
 func told(t *testing.T, r result.Breakdown, fairness, webhooks float64) {
 	t.Helper()
 	near := func(got, want float64) bool { return math.Abs(got-want) <= max(.02*r.ClientMean*1e3, .001) }
@@ -52,7 +52,7 @@ func (l *lab) waited(schema string, n, ms float64) {
 	l.observe(famWait, `priority_level="x",execute="true",flow_schema="`+schema+`"`, n, ms/1e3)
 }
 
-// A webhook's time is the time of the requests that it took, with other clients of the verb too.
+// A webhook's time covers the requests that it handled, even if other clients use the same verb.
 func TestWebhooksWithOtherClients(t *testing.T) {
 	for name, c := range map[string]struct {
 		verb               string
@@ -132,7 +132,8 @@ func TestWebhooksWithOtherClients(t *testing.T) {
 	}
 }
 
-// Where others wait in our queue, and webhooks take others' requests too, the metrics cannot tell: one part has both.
+// If other clients wait in our queue and webhooks also handle their requests, the metrics cannot separate the
+// two: one part has both.
 func TestAdmissionOrFairness(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
@@ -156,7 +157,7 @@ func TestAdmissionOrFairness(t *testing.T) {
 	}
 }
 
-// A scrape between the two histograms of a request adds no time in queues, and no negative one.
+// A scrape between the two histograms of a request adds no time in queues, and no negative time.
 func TestScrapeBetweenTwoHistograms(t *testing.T) {
 	for name, c := range map[string]struct{ late, early float64 }{"SLI late": {0, 5}, "SLI early": {5, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +182,8 @@ func TestScrapeBetweenTwoHistograms(t *testing.T) {
 	}
 }
 
-// What policies took other resources' requests is not given to ours, and what they took ours is not denied.
+// The time that policies spent on other resources' requests is not attributed to ours, and their time on ours
+// is kept.
 func TestPoliciesOfOtherResources(t *testing.T) {
 	for name, c := range map[string]struct{ ours, leases, certain float64 }{
 		"of leases":     {0, 20, 0},
@@ -205,7 +207,7 @@ func TestPoliciesOfOtherResources(t *testing.T) {
 	}
 }
 
-// Plugins that take little are taken to need as long for every resource, and how much it can be at most is said.
+// Fast plugins are assumed to take the same time for every resource, and the part states its maximum.
 func TestSmallPluginsHaveTheOperationsMean(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
@@ -218,7 +220,7 @@ func TestSmallPluginsHaveTheOperationsMean(t *testing.T) {
 	}
 }
 
-// Parts that are means of slower requests than ours do not make the rest negative.
+// Parts that are means over slower requests than ours do not make the rest negative.
 func TestPartsFitTheMean(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {

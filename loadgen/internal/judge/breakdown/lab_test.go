@@ -15,7 +15,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// lab is a recorded API server whose every number the test knows.
+// lab is a recorded API server with known numbers.
 type lab struct {
 	*archivetest.Lab
 	t   *testing.T
@@ -33,7 +33,7 @@ func (l *lab) observe(family, labels string, n, seconds float64) {
 	l.api.Observe(family, labels, nil, seconds, n)
 }
 
-// phase is a phase in which storm happens and the loads did what they say.
+// phase records a phase with a storm and the given loads.
 func (l *lab) phase(name string, storm func(), loads ...result.Requests) result.Phase {
 	l.t.Helper()
 	p := l.Phase(name, storm)
@@ -54,8 +54,8 @@ func (l *lab) split(audit *audit.Audit, phases ...result.Phase) []result.Breakdo
 	return rows
 }
 
-// addsUp: parts and the unexplained are the client's mean, to the last digit
-// that a float64 of its size has.
+// addsUp checks that the parts and the unexplained add up to the client's mean, to the
+// last digit of a float64 of that size.
 func addsUp(t *testing.T, r result.Breakdown) {
 	t.Helper()
 	sum := r.Unexplained
@@ -67,7 +67,7 @@ func addsUp(t *testing.T, r result.Breakdown) {
 	}
 }
 
-// load is n requests of one verb, answered with 200, of known means in ms.
+// load returns n requests of one verb, answered with 200, with known means in ms.
 func load(name, verb, resource string, n int64, lag, connect, service float64) result.Requests {
 	l := func(ms float64) result.Latency {
 		return result.Latency{Count: n, Mean: ms / 1e3, P99: 5 * ms / 1e3}
@@ -78,15 +78,15 @@ func load(name, verb, resource string, n int64, lag, connect, service float64) r
 	}
 }
 
-// handle adds the server's observations of n requests that took it so long, of
-// which it waited in fairness.
+// handle adds the server's observations of n requests that took ms each, including waited
+// in fairness.
 func (l *lab) handle(verb, group, resource, scope string, n, ms, waited float64) {
 	labels := fmt.Sprintf(`verb="%s",group="%s",version="v1",resource="%s",subresource="",scope="%s",component="apiserver"`, verb, group, resource, scope)
 	l.observe(famRequest, labels+`,dry_run=""`, n, ms/1e3)
 	l.observe(famSLI, labels, n, (ms-waited)/1e3)
 }
 
-// expect compares parts, given as "name ms", the last being the unexplained.
+// expect compares parts, given as "name ms". The last one is the unexplained.
 func expect(t *testing.T, r result.Breakdown, want ...string) {
 	t.Helper()
 	var got []string

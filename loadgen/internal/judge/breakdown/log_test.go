@@ -24,7 +24,7 @@ func twoPhases() []result.Phase {
 	}
 }
 
-// line is one event as the API server writes it.
+// line returns one event as the API server writes it.
 func line(user, verb, ref string, received, took time.Duration, more string) string {
 	const micro = "2006-01-02T15:04:05.000000Z07:00"
 	start := noon.Add(received)
@@ -63,7 +63,7 @@ func read(t *testing.T, path string) *audit.Audit {
 func TestLogIsSortedIntoClasses(t *testing.T) {
 	ms := time.Millisecond
 	a := read(t, write(t, map[string]string{
-		// One rotated within the calm, and one of another API server.
+		// One log rotated within the calm phase, and one of another API server.
 		"kube-apiserver-0-2026-11-21T12-00-05.000.log": line(us, "get", configMaps, time.Second, 2*ms, "") + line(us, "get", configMaps, 2*time.Second, 4*ms, ""),
 		"kube-apiserver-1.log": line(us, "get", configMaps, 9999*ms, 6*ms, "") + // received in the calm, ended after it
 			line(us, "get", configMaps, 10500*ms, ms, "") + // between the phases
@@ -134,7 +134,7 @@ func TestSummaryIsKept(t *testing.T) {
 	}
 }
 
-// auditOf is a summary of n requests of a class in phase p.
+// auditOf returns a summary of n requests of a class in phase p.
 func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
 	return &audit.Audit{Classes: []audit.Class{{
 		Phase: "p", Verb: verb, Resource: resource, Tenant: tenant,
@@ -142,7 +142,7 @@ func auditOf(n int64, verb, resource, tenant string, ms float64) *audit.Audit {
 	}}}
 }
 
-// With the log, the server's time is that of our requests alone.
+// With the log, the server's time covers only our requests.
 func TestAuditSeparatesOwnRequests(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 0, 12)
 	for name, c := range map[string]struct {
@@ -179,7 +179,7 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 	}
 }
 
-// audit.Audit events do not tell an apply from a patch.
+// Audit events do not distinguish an apply from a patch.
 func TestAuditOfApplies(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		l := newLab(t)
@@ -196,8 +196,8 @@ func TestAuditOfApplies(t *testing.T) {
 	}
 }
 
-// Nor do they tell the variants of a list: each row says that its server's mean
-// is over all of them.
+// Audit events do not distinguish the variants of a list either: each row says that its
+// server mean covers all of them.
 func TestAuditOfVariants(t *testing.T) {
 	l := newLab(t)
 	cached, paged := load("mix", "list", "configmaps", 60, 0, 0, 12), load("mix", "list", "configmaps", 40, 0, 0, 14)

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// serverParts takes the API server's time apart, of a call with the totals
-// all; perRequest is how many of them each request that was sent stands for.
+// serverParts splits the API server's time. c is a call with the totals all;
+// perRequest is the number of calls for each request that was sent.
 func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	if w.recorded(famFilter) {
 		b.part(result.PartFilters, w.filters()*perRequest, ofServer, famFilter+" but priorityandfairness", "")
@@ -23,8 +23,8 @@ func (w window) serverParts(b *row, c call, all total, perRequest float64) {
 	w.cache(b, c, perRequest)
 }
 
-// filters is the mean of what each request spends in the filters before its
-// handler. Priority and fairness is a part of its own.
+// filters returns the mean time of a request in the filters before its handler. It
+// excludes priority and fairness, which is a separate part.
 func (w window) filters() float64 {
 	byName := w.by(famFilter, "filter", func(map[string]string) bool { return true })
 	delete(byName, "priorityandfairness")
@@ -40,8 +40,8 @@ func (w window) ofOperation(operation string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool { return slices.Contains(verbs, l["verb"]) }).count
 }
 
-// etcd adds the calls to etcd for the resource, as far as they are for this
-// verb: how many of each operation a request made, times their mean.
+// etcd adds the calls to etcd for the resource that belong to this verb: the number
+// of each operation per request, times the mean of the operation.
 func (w window) etcd(b *row, c call, perRequest float64) {
 	if !w.recorded(famEtcd) {
 		b.warn("%s was not recorded: etcd is in the unexplained", famEtcd)
@@ -73,8 +73,8 @@ func (w window) etcd(b *row, c call, perRequest float64) {
 	b.part(result.PartEtcd, seconds*perRequest, ofResource, famEtcd, note)
 }
 
-// calls counts all requests of a verb for a resource, its subresources
-// included: they are stored in the same object.
+// calls counts all requests of a verb for a resource. It includes subresources,
+// because they are stored in the same object.
 func (w window) calls(c call, verb string) float64 {
 	return w.total(famRequest, func(l map[string]string) bool {
 		return verbOf(l) == verb && c.sameResource(l)
@@ -86,7 +86,8 @@ func (w window) etcdCalls(c call, operation string) float64 {
 	return w.total(famEtcd, func(l map[string]string) bool { return c.sameResource(l) && l["operation"] == operation }).count
 }
 
-// shares hands n calls of an operation on etcd for a resource to its verbs: how many each request of a verb made.
+// shares distributes n calls of an operation on etcd for a resource to its verbs, as
+// calls per request of each verb.
 func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	requests := func(verb string) float64 { return w.calls(c, verb) }
 	perCollection := 0.0
@@ -96,10 +97,10 @@ func (w window) shares(c call, operation string, n float64) map[string]float64 {
 	return shares(operation, n, perCollection, requests)
 }
 
-// cache adds the wait until the watch cache is as fresh as a read asks for. Of
-// the waits for a resource each list, that of a deletion of a collection too, has at most
-// one, then each GET that did not go to etcd; the rest are those of watches that begin
-// with the state.
+// cache adds the wait until the watch cache is as fresh as a read requires. Of the
+// waits for a resource, each list, including the list of a collection's deletion, has
+// at most one. Of the remaining waits, each GET that did not go to etcd has one. The
+// rest belongs to watches that begin with the state.
 func (w window) cache(b *row, c call, perRequest float64) {
 	if c.verb != "LIST" && c.verb != deleteCollection && c.verb != "GET" {
 		return
@@ -131,11 +132,12 @@ type call struct {
 	audit                        string // the verb of audit events
 }
 
-// callOf knows the API server's names: endpoints/metrics (CleanVerb,
-// CanonicalVerb) for metrics, where an apply is told from a patch by its
-// content type; endpoints/request (RequestInfo) for audit, where it is not.
+// callOf translates a request to the API server's names. For metrics it follows
+// endpoints/metrics (CleanVerb, CanonicalVerb), which distinguishes an apply from a
+// patch by its content type. For audit it follows endpoints/request (RequestInfo),
+// which does not distinguish them.
 func callOf(r result.Requests) (call, bool) {
-	if strings.HasPrefix(r.Resource, "/") { // a document: metrics do not tell them apart
+	if strings.HasPrefix(r.Resource, "/") { // a document: metrics do not distinguish them
 		return call{}, false
 	}
 	c, known := map[string]call{
@@ -151,15 +153,16 @@ func callOf(r result.Requests) (call, bool) {
 	return c, known
 }
 
-// is reports whether a series of a request histogram is of this call.
+// is reports whether a series of a request histogram belongs to this call.
 func (c call) is(l map[string]string) bool {
 	return verbOf(l) == c.verb && l["group"] == c.group && l["resource"] == c.resource && l["subresource"] == c.subresource
 }
 
-// deleteCollection stands for deletions of collections, which upstream counts as DELETE with the scope of a list.
+// deleteCollection is our name for deletions of collections, which upstream counts as
+// DELETE with the scope of a list.
 const deleteCollection = "DELETECOLLECTION"
 
-// verbOf is the verb of a series of a request histogram.
+// verbOf returns the verb of a series of a request histogram.
 func verbOf(l map[string]string) string {
 	if l["verb"] == "DELETE" && l["scope"] != "resource" {
 		return deleteCollection
@@ -167,8 +170,8 @@ func verbOf(l map[string]string) string {
 	return l["verb"]
 }
 
-// sameResource reports whether a series is of the call's resource, of whatever
-// subresource.
+// sameResource reports whether a series belongs to the call's resource or a
+// subresource of it.
 func (c call) sameResource(l map[string]string) bool {
 	return l["group"] == c.group && l["resource"] == c.resource
 }
@@ -177,21 +180,21 @@ func verbsOf(operation string) []string {
 	return map[string][]string{"CREATE": {"POST"}, "UPDATE": {"PUT", "PATCH", "APPLY"}, "DELETE": {"DELETE"}}[operation]
 }
 
-// user is verbs that call an operation on etcd, and how often a request of one
-// does at most; zero: as often as it takes.
+// user is a set of verbs that call an operation on etcd, and the maximum number of
+// calls per request. Zero means no maximum.
 type user struct {
 	verbs []string
 	most  float64
 }
 
-// usersOf lists the verbs that make an operation of etcd_request_duration_seconds, in the
-// order in which its calls are attributed to them. The histogram does not have the
-// request; this follows upstream's code (registry/generic/registry/store.go,
-// storage/etcd3/store.go): a DELETE reads the object once, and so does a GET unless it
-// names a resourceVersion; an update reads only to try again; an apply or update may
-// create. A graceful delete is an update. The deletion of a collection is a list, and then a
-// read and a delete of each object: perCollection of these, 0 where none was deleted at once.
-// Operations that only count objects are left out.
+// usersOf lists the verbs that make an operation of etcd_request_duration_seconds, in
+// the order in which its calls are attributed to them. The histogram does not name
+// the request; the list follows upstream's code (registry/generic/registry/store.go,
+// storage/etcd3/store.go). A DELETE reads the object once, and so does a GET unless
+// it names a resourceVersion. An update reads only for a retry. An apply or update
+// may create. A graceful delete is an update. The deletion of a collection is a list,
+// and then a read and a delete of each object: perCollection is their number, 0 if no
+// object was deleted immediately. Operations that only count objects are left out.
 func usersOf(operation string, perCollection float64) []user {
 	updates, lists := user{verbs: []string{"PUT", "PATCH", "APPLY"}}, user{verbs: []string{"LIST", deleteCollection}}
 	by := func(verb string, most float64) user { return user{[]string{verb}, most} }
@@ -206,9 +209,9 @@ func usersOf(operation string, perCollection float64) []user {
 	}[operation]
 }
 
-// shares hands n calls of an operation on etcd to the verbs that make it: how
-// many each request of a verb made. requests counts those of a verb for the
-// resource. Verbs that stand together share evenly.
+// shares distributes n calls of an operation on etcd to the verbs that make it, as
+// calls per request of each verb. requests returns the number of requests of a verb
+// for the resource. Verbs in one entry of usersOf share evenly.
 func shares(operation string, n, perCollection float64, requests func(verb string) float64) map[string]float64 {
 	given := map[string]float64{}
 	for _, u := range usersOf(operation, perCollection) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// The scheduler's metrics by which its time is split.
+// The scheduler's metrics from which its time is split.
 const (
 	famAttempts = "scheduler_schedule_attempts_total"
 	famPoint    = "scheduler_framework_extension_point_duration_seconds"
@@ -22,15 +22,16 @@ const (
 	famExecuted = "scheduler_plugin_evaluation_total"
 )
 
-// signPoint makes signatures of pods. Its runs go the way of the plugins' measurements, and are dropped as those.
+// signPoint is the point that computes signatures of pods. Its runs are recorded like plugin measurements,
+// and may be dropped like them.
 const signPoint = "Sign"
 
-// lastPointBucket is the highest bound of an extension point's runs, in seconds: a quantile over it is read as it.
+// lastPointBucket is the highest bucket bound of an extension point's runs, in seconds. Prometheus reports a
+// quantile beyond it as this bound.
 const lastPointBucket = 0.2048
 
-// Scheduler splits the scheduler's time by extension points and plugins, for each phase
-// with attempts to place pods. A phase whose counters cannot be compared says why. The
-// error is the context's.
+// Scheduler splits the scheduler's time by extension points and plugins, for each phase with scheduling
+// attempts. A phase whose counters cannot be compared gives the reason. Scheduler fails only if ctx ends.
 func Scheduler(ctx context.Context, rec *rundir.Recorded) ([]result.Scheduling, error) {
 	if rec.Archive == nil {
 		return nil, nil
@@ -96,9 +97,9 @@ func extensionPoints(all []series, p99 map[string]float64) []result.ExtensionPoi
 	return out
 }
 
-// pluginTimes multiplies the mean of what was measured by the number of executions: the scheduler measures plugins in
-// a tenth of its cycles (pluginMetricsSamplePercent in pkg/scheduler/schedule_one.go), and drops what is over 1,000
-// measurements a second (pkg/scheduler/metrics/metric_recorder.go).
+// pluginTimes multiplies the mean of the measurements by the number of executions. The scheduler measures
+// plugins in a tenth of its cycles (pluginMetricsSamplePercent in pkg/scheduler/schedule_one.go), and drops
+// measurements above 1,000 a second (pkg/scheduler/metrics/metric_recorder.go).
 func pluginTimes(all, points []series, executed map[string]counter) []result.PluginTime {
 	type place struct{ plugin, point string }
 	at := func(l map[string]string) place { return place{l["plugin"], l["extension_point"]} }
@@ -132,7 +133,7 @@ func pluginTimes(all, points []series, executed map[string]counter) []result.Plu
 	return out
 }
 
-// sumBy adds up histograms with observations by a key of their labels.
+// sumBy adds up histograms by a key of their labels. It skips histograms without observations.
 func sumBy[K comparable](all []series, key func(labels map[string]string) K) map[K]total {
 	out := map[K]total{}
 	for _, one := range all {

@@ -13,8 +13,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// placing adds what a scheduler counts that places n pods on 10 nodes: it measures the
-// plugins of a tenth of them.
+// placing adds the counts of a scheduler that places n pods on 10 nodes. The scheduler measures the
+// plugins of a tenth of the pods.
 func placing(c *archivetest.Component, n float64) {
 	edges := []float64{.0001, .0016, .0512, .2048}
 	c.Add(`scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}`, n)
@@ -28,7 +28,7 @@ func placing(c *archivetest.Component, n float64) {
 	c.Observe(famPlugin, `extension_point="PreFilter",plugin="NodePorts",status="Skip"`, edges, .000001, n/10)
 	c.Observe(famPlugin, `extension_point="PreFilter",plugin="NodePorts",status="Success"`, edges, .001, n/100)
 	c.Observe(famPlugin, `extension_point="Bind",plugin="DefaultBinder",status="Success"`, edges, .5, n/20)
-	// Signatures are measured each time, and dropped in both.
+	// Signatures are measured each time, and dropped in both metrics.
 	c.Observe(famPoint, `extension_point="Sign",profile="default-scheduler",status="Success"`, edges, .0001, n/4)
 	c.Observe(famPlugin, `extension_point="Sign",plugin="NodePorts",status="Success"`, edges, .00001, n/5)
 }
@@ -36,7 +36,7 @@ func placing(c *archivetest.Component, n float64) {
 func TestSchedulerIsSplitByPointAndPlugin(t *testing.T) {
 	lab := archivetest.New(t, record.Options{}, "kube-scheduler-0", "kube-scheduler-1")
 	leader, standby := lab.Parts["kube-scheduler-0"], lab.Parts["kube-scheduler-1"]
-	placing(leader, 1000) // before: no matter
+	placing(leader, 1000) // before the phases: must not count
 	phases := []result.Phase{
 		lab.Phase("calm", nil),
 		lab.Phase("storm", func() { placing(leader, 200); placing(standby, 100) }),

@@ -45,7 +45,7 @@ func (t total) mean() float64 {
 
 func (t total) plus(o total) total { return total{t.sum + o.sum, t.count + o.count} }
 
-// series is one histogram of one API server: what it gained in a window.
+// series is one histogram of one API server: its increase in a window.
 type series struct {
 	labels map[string]string
 	total
@@ -54,7 +54,7 @@ type series struct {
 // server holds the API servers' histograms of a window, by family. A family
 // that was not recorded has no entry.
 type server struct {
-	// missing says why there is nothing.
+	// missing says why there is no data.
 	missing  string
 	families map[string][]series
 }
@@ -71,8 +71,8 @@ func (s server) total(family string, want func(l map[string]string) bool) total 
 	return t
 }
 
-// by adds up the histograms of a family that are wanted by a label's values,
-// those with observations only.
+// by adds up the wanted histograms of a family, grouped by a label. It skips histograms
+// without observations.
 func (s server) by(family, label string, want func(l map[string]string) bool) map[string]total {
 	all := map[string]total{}
 	for _, one := range s.families[family] {
@@ -83,9 +83,9 @@ func (s server) by(family, label string, want func(l map[string]string) bool) ma
 	return all
 }
 
-// readServer reads what the API servers observed in a phase: the difference
-// between the scrapes at its boundaries, exact, without extrapolation. The
-// error is the context's; anything else is why there is nothing to read.
+// readServer reads the observations of the API servers in a phase: the exact difference
+// between the scrapes at its boundaries, without extrapolation. It fails only if ctx
+// ends; server.missing has any other reason.
 func readServer(ctx context.Context, a *archive.Archive, p result.Phase, outages timeline.Outages) (server, error) {
 	if a == nil {
 		return server{missing: "there is no archive of metrics"}, nil
@@ -118,8 +118,8 @@ func (s server) read(ctx context.Context, a *archive.Archive, p result.Phase, fa
 	return err
 }
 
-// histograms are those of a job's family, with what each gained in a phase, in the order of their labels: sums come out
-// the same to the last bit.
+// histograms returns the increases in a phase of the histograms of a job's family. It
+// sorts them by their labels, so that sums are reproducible to the last bit.
 func histograms(ctx context.Context, a *archive.Archive, job string, p result.Phase, family string) ([]series, error) {
 	sums, err := gained(ctx, a, job, p, family+"_sum")
 	if err != nil {
@@ -142,8 +142,8 @@ type counter struct {
 	gain   float64
 }
 
-// gained is by how much each counter of that name of a job rose in a phase. One that
-// is not there at the start was zero.
+// gained returns the increase in a phase of each counter of a job with the given name. A
+// counter that is missing at the start counts as zero.
 func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase, name string) (map[string]counter, error) {
 	at := func(t time.Time) ([]archive.Series, error) {
 		return a.Samples(ctx, t, t, archive.Equal(model.MetricNameLabel, name), archive.Equal("job", job))
@@ -172,9 +172,9 @@ func gained(ctx context.Context, a *archive.Archive, job string, p result.Phase,
 	return all, nil
 }
 
-// unfit says why a job's counters at a phase's boundaries cannot be compared: a
-// process that was not scraped at both, or is not the same one. A fault's doing
-// is no excuse, since what the old process had counted is gone: it is named.
+// unfit says why a job's counters at a phase's boundaries cannot be compared: a process
+// was not scraped at both, or is not the same one. A fault does not excuse that, because
+// the counts of the old process are lost, but it is named.
 func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase, outages timeline.Outages) (string, error) {
 	job := archive.Equal("job", kind)
 	instances, err := a.Instances(ctx, p.Start, p.End, archive.Equal(model.MetricNameLabel, "up"), job)
@@ -215,7 +215,7 @@ func unfit(ctx context.Context, a *archive.Archive, kind string, p result.Phase,
 	return "", nil
 }
 
-// because names a fault after what it did, if it was one.
+// because names the fault that was the cause, if there was one.
 func because(fault string) string {
 	if fault == "" {
 		return ""

@@ -17,20 +17,20 @@ import (
 )
 
 // Bounds of our share of a verb's and resource's requests, as the API servers count them.
-// With a share s the servers' mean is off by (1-s) times the difference of other clients'
-// requests from ours: at 80% by half, where others take 3.5 times as long. A share well
-// over one means that requests went to API servers that were not scraped.
+// With a share s the servers' mean is wrong by (1-s) times the difference between other
+// clients' requests and ours: at 80% by half, if theirs take 3.5 times as long. A share
+// well over 1 means that requests went to API servers that were not scraped.
 const (
 	leastShare = 0.80
 	mostShare  = 1.20
 )
 
-// mentionShare is the share of others' requests from which on they are mentioned.
+// mentionShare is the share of other clients' requests from which they are mentioned.
 const mentionShare = 0.02
 
-// Split takes apart the mean latency of each load of requests and measured
-// changes, phase by phase. Without an archive or an audit summary the rows say what is
-// missing. Loads without a request in a phase have no row. The error is the context's.
+// Split splits the mean latency of each load of requests and measured changes, phase by
+// phase. Without an archive or an audit summary the rows say what is missing. A load
+// without requests in a phase has no row. Split fails only if ctx ends.
 func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error) {
 	outages, _ := timeline.Of(rec.Timeline).Outages()
 	var rows []result.Breakdown
@@ -47,7 +47,7 @@ func Split(ctx context.Context, rec *rundir.Recorded) ([]result.Breakdown, error
 	return rows, nil
 }
 
-// window is one phase and what is known of it.
+// window is one phase with the data on it.
 type window struct {
 	phase result.Phase
 	loads []result.Requests
@@ -68,7 +68,8 @@ func splitPhase(p result.Phase, s server, audit *audit.Audit) []result.Breakdown
 
 type row struct{ result.Breakdown }
 
-// part adds a part. No part is negative: a difference below zero is an error of its terms, and gives a warning.
+// part adds a part. Parts are never negative: a difference below zero is an error of its
+// terms, and gives a warning.
 func (b *row) part(name string, seconds float64, of, source, note string) {
 	const noticeable = -1e-6
 	if seconds < noticeable {
@@ -86,7 +87,7 @@ func (b *row) warn(format string, args ...any) {
 	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
 }
 
-// What a figure is the mean of.
+// The requests over which a figure is a mean.
 const (
 	ofOurs      = "our requests"
 	ofCall      = "verb and resource"
@@ -114,8 +115,9 @@ func (w window) split(r result.Requests) result.Breakdown {
 	return b.Breakdown
 }
 
-// fit gives the unexplained what the parts leave. Parts that add up to more than the mean are means over other requests
-// too: the API server's parts are made smaller, all by one factor.
+// fit sets the unexplained to the rest that the parts leave. If the parts add up to more
+// than the mean, they are means over other requests too, so fit scales the API server's
+// parts down by a common factor.
 func (b *row) fit() {
 	left, server := b.ClientMean, 0.0
 	ours := func(name string) bool {
@@ -182,8 +184,8 @@ func (w window) splitService(b *row, r result.Requests) {
 	w.serverParts(b, c, all, perSent(r, handled(r)))
 }
 
-// audited is the mean by the audit log of what the API server needed for our
-// requests, and how many of those there are for each that was sent.
+// audited returns the API server's mean time for our requests according to the audit log,
+// and the number of audited requests for each one that was sent.
 func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest float64, ok bool) {
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
@@ -258,7 +260,7 @@ func (w window) refusal(b *row, c call, all total) string {
 	return ""
 }
 
-// answered counts requests that the API server answered at all.
+// answered counts the requests that the API server answered at all.
 func answered(r result.Requests) int64 {
 	var n int64
 	for outcome, count := range r.Outcomes {
@@ -269,15 +271,14 @@ func answered(r result.Requests) int64 {
 	return n
 }
 
-// handled counts those that came as far as a handler, as far as statuses tell:
-// refusals of authentication, authorization, and priority and fairness are in
-// no request histogram.
+// handled counts the requests that reached a handler, as far as statuses show: refusals by
+// authentication, authorization, and priority and fairness are in no request histogram.
 func handled(r result.Requests) int64 {
 	return max(answered(r)-r.Outcomes["401"]-r.Outcomes["403"]-r.Outcomes["429"], 0)
 }
 
-// perSent is how many requests at the server each one that was sent stands
-// for: fewer than one where some never got there, more where lists have pages.
+// perSent returns the number of requests at the server for each one that was sent: less
+// than one if some never arrived, more if lists have pages.
 func perSent(r result.Requests, at int64) float64 {
 	return float64(max(at, r.Pages)) / float64(r.Latency.Count)
 }

@@ -14,7 +14,7 @@ import (
 const patchConfigMaps = `operation="update",group="",resource="configmaps"`
 
 // busy adds the observations of a server that handles n patches of configmaps: 10 ms
-// each, of which 2 waiting, 0.3 in filters, 0.5 in admission and 4 in etcd.
+// each, with 2 ms waiting, 0.3 in filters, 0.5 in admission and 4 in etcd.
 func (l *lab) busy(n float64) {
 	l.handle("PATCH", "", "configmaps", "resource", n, 10, 2)
 	l.observe(famFilter, `filter="authentication"`, n, .0001)
@@ -27,7 +27,7 @@ func (l *lab) busy(n float64) {
 
 func TestEveryPartIsFound(t *testing.T) {
 	l := newLab(t)
-	l.handle("PATCH", "", "configmaps", "resource", 5000, 90, 0) // before: no matter
+	l.handle("PATCH", "", "configmaps", "resource", 5000, 90, 0) // before the phases: must not count
 	l.observe(famEtcd, patchConfigMaps, 5000, .08)
 	first := l.phase("calm", func() { l.busy(100) }, load("writer", "patch", "configmaps", 100, 1, .5, 12))
 	second := l.phase("storm", func() { l.busy(300) }, load("writer", "patch", "configmaps", 300, 4, .5, 12))
@@ -45,7 +45,8 @@ func TestEveryPartIsFound(t *testing.T) {
 	}
 }
 
-// Time that the server does not put a name to is shown, not spread over the rest.
+// Time that the server cannot attribute stays unexplained and is not spread over the
+// parts.
 func TestUnexplainedTimeStaysUnexplained(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
@@ -117,8 +118,8 @@ func TestMissingSplitIsExplained(t *testing.T) {
 	warns(t, rows[0], "not taken apart: there is no archive of metrics")
 }
 
-// A restart that a fault has done is not excused: what was counted is gone. It is
-// told as the fault's.
+// A restart by a fault is not excused, because its counts are lost. The result names the
+// fault.
 func TestRestartNamesItsFault(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 100, 1, 2, 12)
 	for name, c := range map[string]struct {
@@ -150,13 +151,13 @@ func TestRestartNamesItsFault(t *testing.T) {
 	}
 }
 
-// Requests that no handler saw are the client's and not the server's.
+// Requests that no handler saw count as the client's time, not the server's.
 func TestRefusedRequests(t *testing.T) {
 	ours := load("w", "patch", "configmaps", 200, 0, 0, 8)
 	ours.Outcomes = map[string]int64{"200": 90, "409": 10, "429": 60, "reset": 40}
 	l := newLab(t)
 	r := l.split(nil, l.phase("p", func() { l.busy(100) }, ours))[0]
-	// A hundred requests of 10 ms are 5 ms for each of the 200 that were sent.
+	// A hundred requests of 10 ms are 5 ms for each of the 200 requests that were sent.
 	expect(t, r, "lag 0", "connect 0", "wire 3", "filters 0.15", "fairness 1", "admission 0.25", "etcd 2", "unexplained 1.6")
 	if note := r.Parts[2].Note; !strings.Contains(note, "100 requests that ended before any handler") {
 		t.Errorf("wire's note is %q", note)
@@ -194,14 +195,14 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// What verbs share at etcd is shared between them, and said.
+// Calls to etcd that several verbs make are shared between them, and a note says so.
 func TestSharedOperations(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
 		l.handle("PUT", "", "configmaps", "resource", 100, 8, 0)
 		l.handle("APPLY", "", "configmaps", "resource", 100, 12, 0)
 		l.handle("DELETE", "", "configmaps", "resource", 50, 6, 0)
-		l.handle("DELETE", "", "configmaps", "namespace", 50, 600, 0) // collections, of others
+		l.handle("DELETE", "", "configmaps", "namespace", 50, 600, 0) // deletions of collections, by other clients
 		l.observe(famEtcd, patchConfigMaps, 200, .005)
 		l.observe(famEtcd, `operation="get",group="",resource="configmaps"`, 230, .003) // one for each DELETE and GET, and 30 retries of updates
 		l.handle("GET", "", "configmaps", "resource", 100, 4, 0)
@@ -233,7 +234,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 		l.handle("DELETE", "", "configmaps", "namespace", 8, 300, 2)
 		l.handle("DELETE", "", "configmaps", "cluster", 2, 300, 2)
 		l.handle("DELETE", "", "configmaps", "resource", 30, 20, 0)
-		l.handle("POST", "", "configmaps", "resource", 200, 5, 0) // the objects are made again
+		l.handle("POST", "", "configmaps", "resource", 200, 5, 0) // the objects are created again
 		l.observe(famEtcd, `operation="getCurrentResourceVersion",group="",resource="configmaps"`, 10, .001)
 		l.observe(famEtcd, `operation="get",group="",resource="configmaps"`, 230, .003)
 		l.observe(famEtcd, `operation="delete",group="",resource="configmaps"`, 230, .004)
@@ -252,7 +253,8 @@ func TestDeletionsOfCollections(t *testing.T) {
 		warns(t, r, famFilter+" was not recorded")
 	}
 
-	// Graceful deletions are updates, which patches of the status make too: what is read is the collections'.
+	// Graceful deletions are updates, as are patches of the status. The reads belong to
+	// the collections.
 	l = newLab(t)
 	p = l.phase("q", func() {
 		l.handle("DELETE", "", "pods", "namespace", 10, 100, 0)
@@ -270,7 +272,7 @@ func TestDeletionsOfCollections(t *testing.T) {
 func TestWebhooks(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() {
-		// 10 ms, of which 5 are not the server's own: 3 in webhooks, 2 waiting.
+		// 10 ms. Of these, 5 ms are not the server's time: 3 in webhooks, 2 waiting.
 		l.handle("POST", "", "configmaps", "resource", 100, 10, 5)
 		l.observe(famAdmission, `type="admit",operation="CREATE",rejected="false"`, 100, .004)
 		l.observe(famWebhook, `name="x.example.com",type="admit",operation="CREATE",rejected="false"`, 100, .003)
@@ -283,7 +285,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// Measured changes are requests too; a load without any has no row.
+// Measured changes count as requests. A load without requests has no row.
 func TestChangesAndSilentLoads(t *testing.T) {
 	l := newLab(t)
 	p := l.phase("p", func() { l.busy(100) }, load("silent", "get", "configmaps", 0, 0, 0, 0))

@@ -1,6 +1,6 @@
-// Package changepoint finds in the history of a figure where it changed: E-divisive means (Matteson and James, A
-// nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's t-test in the
-// place of permutations, as Apache Otava (Hunter) has it. It is for histories: a pull request is judged by pairs.
+// Package changepoint finds changes in the history of a figure. It uses E-divisive means (Matteson and James, A
+// nonparametric approach for multiple change point analysis of multivariate data, 2014), with Welch's t-test instead of
+// permutations, like Apache Otava (Hunter). It is meant for histories: a pull request is judged by pairs.
 package changepoint
 
 import (
@@ -11,33 +11,33 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Options of a search.
+// Options configure a search.
 type Options struct {
-	Alpha  float64 // two-sided p-value up to which a change is one
-	Change float64 // least change of the mean: 0.05 is 5%
-	Window int     // values before and behind a change that it is judged by
+	Alpha  float64 // maximum two-sided p-value of a change
+	Change float64 // minimum change of the mean: 0.05 is 5%
+	Window int     // values before and after a change by which it is judged
 }
 
-// Default is what Otava has, with a least change of 5%.
+// Default returns Otava's options, with a minimum change of 5%.
 func Default() Options { return Options{Alpha: 0.001, Change: 0.05, Window: 50} }
 
-// Point is a change.
+// Point is a change in a history.
 type Point struct {
 	Index         int     // the first value after it
 	Before, After float64 // means
 	P             float64
 }
 
-// Change is the share by which the mean moved.
+// Change returns the share by which the mean moved.
 func (p Point) Change() float64 { return p.After/p.Before - 1 }
 
-// least is the number of values on each side of a change.
+// least is the minimum number of values on each side of a change.
 const least = 3
 
-// LeastValues is the number of values from which on a change is found.
+// LeastValues is the minimum number of values in which a change can be found.
 const LeastValues = 2 * least
 
-// Find returns the changes in a history, in its order.
+// Find returns the changes in a history, in order.
 func Find(o Options, values []float64) []Point {
 	splits := []int{0, len(values)}
 	for grew := true; grew; {
@@ -53,7 +53,7 @@ func Find(o Options, values []float64) []Point {
 			break
 		}
 	}
-	// A split that later ones explain goes.
+	// Remove a split that later splits explain.
 	for i := 1; i+1 < len(splits); {
 		if o.isChange(o.judge(values, splits[i-1], splits[i], splits[i+1])) {
 			i++
@@ -73,7 +73,7 @@ func (o Options) isChange(p Point) bool {
 	return p.P <= o.Alpha && math.Abs(p.After-p.Before) >= o.Change*math.Abs(p.Before)
 }
 
-// judge compares the values before a split with those behind it.
+// judge compares the values before a split with the values after it.
 func (o Options) judge(values []float64, from, at, to int) Point {
 	a, b := values[max(from, at-o.Window):at], values[at:min(to, at+o.Window)]
 	p := Point{Index: at, P: 1}

@@ -21,65 +21,66 @@ var catalogueYAML []byte
 
 // catalogue holds the signals and mechanisms that a diagnosis tries.
 type catalogue struct {
-	// Parts are PromQL of several signals, by their names.
+	// Parts holds PromQL that several signals share, by name.
 	Parts   map[string]string
 	Signals []signal
-	// Groups are signals that follow from many mechanisms, by a name for all of them.
+	// Groups are signals that follow from many mechanisms, by a common name.
 	Groups     map[string][]string
 	Mechanisms []mechanism
 	Exits      exits
 }
 
-// exits says what the exit of a client of the API server follows from.
+// exits lists the exit signals of clients of the API server, and the signals that such an exit may follow.
 type exits struct {
 	Signals, After []string
 }
 
-// signal is a figure of each component, in PromQL, that some mechanism moves.
+// signal is a PromQL figure of each component that some mechanism moves.
 type signal struct {
 	Name string
-	// Of names the kind of its components: process, webhook, priority level.
+	// Of is the kind of its components: process, webhook, priority level.
 	Of string
 	// Component is the label that names the component.
 	Component string
 	What      string
-	// Short names it among those that stayed calm; empty: it is not listed there.
+	// Short names the signal in a list of calm signals. Empty means it is not listed there.
 	Short string
 	Unit  string
 	Expr  string
-	// written is Expr with the names of parts.
+	// written is Expr before parts are expanded.
 	written string
-	// Source names a signal that has data wherever this one can have: where it alone has none, it has not happened.
-	// Empty: it always has data.
+	// Source names a signal that has data whenever this one can. If Source has data and this signal has none, the event
+	// did not happen. Empty means this signal always has data.
 	Source string
-	// Over is a fixed bound; nil: the value is compared with the calm time.
+	// Over is a fixed bound. Nil means the value is compared with the calm time.
 	Over *float64
-	// Level: Over holds without regard to the calm time, and within it too.
+	// Level: Over also applies within the calm time, and the calm value does not matter.
 	Level bool
-	// Limit is an objective: a value that reaches it deviates without regard to the calm time; nil: no objective.
+	// Limit is an objective: a value that reaches it deviates even if the calm value did too. Nil means no objective.
 	Limit *float64
-	// Lasts is how long the value must deviate; zero: Hold decides.
+	// Lasts is the time for which the value must deviate. Zero means Hold decides.
 	Lasts time.Duration
-	// Part: it has data only where the plane has a part. Its absence is no lack of data.
+	// Part: the signal has data only if the plane has a certain part. Its absence does not count as missing data.
 	Part bool
-	// Least is the least change that matters, Times the least ratio to the calm median.
+	// Least is the smallest change that matters, Times the smallest ratio to the calm median.
 	Least, Times float64
-	// Idle is the least value that matters of what was called before, but not in the calm time; zero: as if it had been 0 then.
+	// Idle is the smallest value that matters if only the calm time had no calls. Zero means the calm value counts as
+	// 0.
 	Idle float64
-	// Down: it deviates by falling, by at least Share of the calm median.
+	// Down: the signal deviates by falling, by at least Share of the calm median.
 	Down  bool
 	Share float64
-	// Scraper: it is of the scrape itself, so it has data of a process that exposes nothing too.
+	// Scraper: the signal comes from the scrape itself, so it also has data for a process that exposes nothing.
 	Scraper bool
-	// Event: one scrape suffices.
+	// Event: a single deviating scrape suffices.
 	Event bool
-	// Hold is in how many evaluations in a row it must deviate; zero: in two scrapes.
+	// Hold is the number of consecutive evaluations that must deviate. Zero means two scrapes.
 	Hold int
-	// Delay is how long a cause must last before this signal may follow from it.
+	// Delay is the time for which a cause must last before this signal may follow from it.
 	Delay time.Duration
 	// Symptom: clients or users of the cluster notice it, so a cause must explain it.
 	Symptom bool
-	// Inner: it is a symptom between components, which clients need not notice. By such ones no limit is a cause.
+	// Inner: the symptom is between components and clients need not notice it. It does not make a limit a cause.
 	Inner bool
 }
 
@@ -91,7 +92,7 @@ func (c catalogue) signal(name string) *signal {
 	return &c.Signals[at]
 }
 
-// signs are the signals that tell of a cause, not of a load.
+// signs returns the signals that indicate a cause and not only a load.
 func (c catalogue) signs() map[*signal]bool {
 	all := map[*signal]bool{}
 	for _, m := range c.Mechanisms {
@@ -102,8 +103,8 @@ func (c catalogue) signs() map[*signal]bool {
 	return all
 }
 
-// hold is how many evaluations in a row must deviate. A rate covers two scrapes, so what lasts for one scrape shows in
-// two evaluations.
+// hold returns the number of consecutive evaluations that must deviate. A rate covers two scrapes, so a deviation of
+// one scrape shows in two evaluations.
 func (s *signal) hold() int {
 	switch {
 	case s.Hold > 0:
@@ -119,23 +120,24 @@ func (s *signal) hold() int {
 // anyJob matches the jobs of all components.
 var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 
-// query is the signal's PromQL with a range of rates.
+// query returns the signal's PromQL with a range of rates.
 func (s *signal) query(window time.Duration) string {
 	expr := rates.ReplaceAllString(s.Expr, rateOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
 	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
-// rates is $rate(SELECTOR), and rateOfNew what it stands for. A counter that is not there before it first counts has no rate of that; one whose
-// process was not scraped before, or in vain, may have counted long ago.
+// rates matches $rate(SELECTOR), and rateOfNew replaces it. A counter that appears with its first count has no rate of
+// that count, so rateOfNew adds it. It does so only if the process was scraped successfully before; otherwise the count
+// may be old.
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
 
-// partName is the name of a part in an expression.
+// partName matches the name of a part in an expression.
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)
 
-// known is the catalogue that ships.
+// known is the shipped catalogue.
 var known = func() catalogue {
 	c, err := parse(catalogueYAML)
 	if err != nil {
@@ -165,7 +167,7 @@ func parse(text []byte) (c catalogue, err error) {
 	return c, nil
 }
 
-// expandParts puts parts in the place of their names, those in parts too.
+// expandParts replaces the names of parts with their PromQL, also within parts.
 func expandParts(parts map[string]string, expr string) string {
 	for partName.MatchString(expr) {
 		expr = partName.ReplaceAllStringFunc(expr, func(name string) string { return parts[partName.FindStringSubmatch(name)[1]] })
@@ -173,7 +175,7 @@ func expandParts(parts map[string]string, expr string) string {
 	return expr
 }
 
-// expand puts the signals of groups in the place of their names. A group may name others.
+// expand replaces the names of groups with their signals. A group may name other groups.
 func (c catalogue) expand(names []string) (all []string) {
 	for _, name := range names {
 		if group, ok := c.Groups[name]; ok {

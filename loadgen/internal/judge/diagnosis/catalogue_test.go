@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/diagnosis.md")
 
-// What a scenario plants must not be read: not the timeline's metrics, not the phases' names.
+// Signals must not read what a scenario plants: no metrics of the timeline and no names of phases.
 func TestSignalsReadNoFaults(t *testing.T) {
 	recorded := metricnames.Recorded(metricnames.Process, metricnames.Kube, metricnames.APIServer, metricnames.Etcd, metricnames.Scheduler,
 		metricnames.ControllerManager, metricnames.Generator)
@@ -97,7 +97,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 	}
 }
 
-// named are the signals that a mechanism names alone.
+// named returns the signals that a mechanism names individually.
 func named(m mechanism) (names []string) {
 	names = slices.Clone(m.WhenStarved)
 	if m.Proof != "" {
@@ -109,7 +109,7 @@ func named(m mechanism) (names []string) {
 	return names
 }
 
-// The page lists what the catalogue has.
+// The page lists the content of the catalogue.
 func TestDiagnosisDoc(t *testing.T) {
 	const file = "../../../../docs/reference/diagnosis.md"
 	text, err := os.ReadFile(file)
@@ -160,7 +160,7 @@ func generated() string {
 	return b.String()
 }
 
-// required lists the conditions of a mechanism besides its first evidence.
+// required lists the conditions of a mechanism other than its first evidence.
 func required(m mechanism) string {
 	var all []string
 	if names := slices.Concat(m.All, m.With); len(names) > 0 {
@@ -223,7 +223,7 @@ func bounds(s signal) string {
 	return value(s.Least, &s) + " more"
 }
 
-// Runs and diagnoses call a machine busy by the same bounds.
+// Runs and diagnoses use the same bounds for a busy machine.
 func TestMachineBoundsAreThoseOfRuns(t *testing.T) {
 	for name, want := range map[string]float64{"machine-others": machine.MuchOther, "machine-steal": machine.Steal, "machine-memory": machine.Memory} {
 		at := slices.IndexFunc(known.Signals, func(s signal) bool { return s.Name == name })

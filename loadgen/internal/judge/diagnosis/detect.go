@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// deviations is how many robust standard deviations of the calm time a value must differ by.
+	// deviations is the number of robust standard deviations of the calm time by which a value must differ.
 	deviations = 5
 	// normalIQR is the distance between the quartiles of a normal distribution, in its standard deviations.
 	normalIQR = 1.349
-	// floorShare of the calm median is the least standard deviation.
+	// floorShare bounds the standard deviation from below, as a share of the calm median.
 	floorShare = 0.01
-	// held is how many scrapes in a row must deviate.
+	// held is the number of consecutive scrapes that must deviate.
 	held = 2
 )
 
-// starvedBy is what waiting for processors adds to a latency at most, in multiples of each signal that measures it. A
-// latency that grew by less is no evidence against a component. run-queue is the wait of nine of ten goroutines: the fastest
-// requests to etcd of an overloaded API server grew by 8 times as much. run-wait is the mean wait of a thread, which is short for most and long for some:
-// WAL fsync of an etcd without a slow disk, next to a list flood on two busy processors, grew by 12 times as much.
+// starvedBy is the maximum that waiting for processors adds to a latency, as a multiple of each signal that measures
+// the waiting. A latency that grew by less is no evidence against a component. run-queue is the wait that nine of ten
+// goroutines stay below: the fastest requests to etcd of an overloaded API server grew by 8 times as much. run-wait is
+// the mean wait of a thread, which is short for most and long for some: WAL fsync of an etcd without a slow disk, next
+// to a list flood on two busy processors, grew by 12 times as much.
 var starvedBy = map[string]float64{"run-queue": 8, "run-wait": 16}
 
 // episode is a time during which a signal of one component deviates.
@@ -34,9 +35,9 @@ type episode struct {
 	calm      *float64 // median
 	under     float64  // median
 	began     time.Time
-	earlier   bool      // it began before the time that is diagnosed
-	ended     time.Time // zero: it goes on
-	last      time.Time // the last value that deviates
+	earlier   bool      // it began before the diagnosed time
+	ended     time.Time // zero: it has not ended
+	last      time.Time // the time of the last value that deviates
 	strength  float64
 }
 
@@ -44,7 +45,7 @@ func (e episode) overlaps(o episode, slack time.Duration) bool {
 	return !e.began.After(o.last.Add(slack)) && !o.began.After(e.last.Add(slack))
 }
 
-// change is the difference from the calm median.
+// change returns the difference from the calm median.
 func (e episode) change() float64 {
 	if e.calm == nil {
 		return e.under
@@ -63,8 +64,8 @@ func (e episode) evidence() result.Evidence {
 type baseline struct {
 	median, deviation float64
 	known             bool // false: no value was recorded
-	idle              bool // only ratios of nothing were recorded
-	fresh             bool // of a process that was not scraped then
+	idle              bool // only ratios without a denominator were recorded
+	fresh             bool // the process was not scraped in the calm time
 	none              bool // there was no calm time
 }
 
@@ -89,7 +90,7 @@ func baselineOf(points []archive.Point, calm result.Span) baseline {
 	return b
 }
 
-// quantile of sorted values, between the two nearest.
+// quantile returns a quantile of sorted values, interpolated between the two nearest.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	low := int(at)
@@ -99,8 +100,8 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[low+1]-sorted[low])
 }
 
-// deviates reports whether a value differs from the calm time by a share of the bound: 1 for a deviation, less for a near
-// one. starved is the least change of a latency that waiting for processors does not explain.
+// deviates reports whether a value differs from the calm time by a share of the bound: 1 for a deviation, less for a
+// near one. starved is the maximum change of a latency that waiting for processors explains.
 func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	switch {
 	case !finite(v):
@@ -111,7 +112,7 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 		return v >= share**s.Over
 	case b.none && s.Over == nil:
 		return false
-	case s.Over != nil: // what is so in the calm time too is nothing new
+	case s.Over != nil: // a value that was as high in the calm time is not new
 		return v >= share**s.Over && !(b.known && (b.median >= share**s.Over || v < share*s.Times*b.median))
 	case !b.known && (s.Source == "" || b.fresh):
 		return false // there is nothing to compare it with
@@ -123,7 +124,7 @@ func (s *signal) deviates(v float64, b baseline, share, starved float64) bool {
 	return v-b.median >= max(starved, share*max(deviations*b.deviation, s.Least)) && v >= b.median*share*s.Times
 }
 
-// strength is the distance of a value from the calm median, in its deviations: 5 or more for a value that deviates.
+// strength returns the distance of a value from the calm median, in deviations: 5 or more for a value that deviates.
 func (s *signal) strength(v float64, b baseline) float64 {
 	one := max(b.deviation, s.Least/deviations)
 	if s.Over != nil {
@@ -138,8 +139,8 @@ func (s *signal) strength(v float64, b baseline) float64 {
 	return math.Abs(v-b.median) / one
 }
 
-// episodesOf lists the episodes of all series, by their beginning, with a share of each bound. What has an absolute bound
-// is looked for in a calm time too that ends where the diagnosed one begins.
+// episodesOf lists the episodes of all series, sorted by their beginning, with a share of each bound. Signals with an
+// absolute bound are also searched in the calm time if it ends where the diagnosed time begins.
 func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 	waits := starvationOf(all)
 	for _, one := range all {
@@ -148,7 +149,7 @@ func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 			under.From = o.Calm.From
 		}
 		found := one.episodes(o.Calm, under, o.Step, share, waits)
-		if under != o.Under { // a relative bound tells nothing of the time that it is relative to
+		if under != o.Under { // a relative bound does not apply within the calm time itself
 			found = slices.DeleteFunc(found, func(e episode) bool {
 				return !one.signal.Level && e.last.Before(o.Under.From) && e.under < *one.signal.Limit
 			})
@@ -159,7 +160,7 @@ func episodesOf(all []series, o Options, share float64) (episodes []episode) {
 	return episodes
 }
 
-// starvation holds what waiting for processors adds to a latency at most, in seconds, by component and time.
+// starvation holds the maximum that waiting for processors adds to a latency, in seconds, by component and time.
 type starvation map[string]map[time.Time]float64
 
 func starvationOf(all []series) starvation {
@@ -183,8 +184,9 @@ func starvationOf(all []series) starvation {
 	return waits
 }
 
-// least is the least change of a signal of a component that waiting for processors does not explain. It is zero for
-// symptoms, which need an explanation. Latencies of webhooks and the like are measured at the API servers.
+// least returns the smallest change of a component's signal that waiting for processors does not explain. It returns 0
+// for symptoms, because they always need an explanation. Latencies of webhooks and the like are measured at the API
+// servers.
 func (w starvation) least(s *signal, component string, at time.Time) (wait float64) {
 	if _, is := starvedBy[s.Name]; is || s.Symptom || s.Unit != unitSeconds {
 		return 0
@@ -208,10 +210,10 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	var all []episode
 	var run []archive.Point
 	gap := 0
-	// A rate covers the time since the value before it, so an episode begins there.
+	// A rate covers the time since the previous value, so an episode begins there.
 	var before, after time.Time
 	var previous time.Time
-	was, earlier := false, false // that the value before the time, or the one that the run began with, deviated already
+	was, earlier := false, false // whether the previous value, or the one before the run of values, deviated already
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
 			values := make([]float64, len(run))
@@ -269,7 +271,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	return all
 }
 
-// byTime sorts episodes by their beginning, the stronger first of those that began together.
+// byTime sorts episodes by their beginning, and the stronger first if they began together.
 func byTime(a, b episode) int {
 	return cmp.Or(a.began.Compare(b.began), cmp.Compare(b.strength, a.strength), cmp.Compare(a.component, b.component), cmp.Compare(a.signal.Name, b.signal.Name))
 }

@@ -1,9 +1,9 @@
 // Package diagnosis names the causes of a disturbance of a control plane from metrics alone. It reads neither the timeline
 // of a run nor its scenario, so it works on any cluster's Prometheus as on the archive of a run.
 //
-// It begins with symptoms: what clients and users of the cluster noticed, compared with a calm time and with objectives.
-// A mechanism moves several signals together; one whose evidence follows from another is a consequence, not a cause.
-// A symptom that follows from no mechanism is listed as one without a known cause.
+// It begins with symptoms: what clients and users of the cluster noticed, compared with a calm time and with
+// objectives. A mechanism moves several signals together. If its evidence follows from another mechanism, it is a
+// consequence and not a cause. A symptom that follows from no mechanism is listed as one without a known cause.
 package diagnosis
 
 import (
@@ -25,50 +25,51 @@ type Source interface {
 	Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error)
 }
 
-// Options of a diagnosis.
+// Options configure a diagnosis.
 type Options struct {
 	// From and To bound the recorded data.
 	From, To time.Time
-	// Cut: the run was killed or goes on, and has no boundary at its end.
+	// Cut: the run was killed or has not ended, so its end is not a boundary.
 	Cut bool
-	// Calm is the time to compare with; zero: the first quarter of the data, at most a minute.
+	// Calm is the time to compare with. Zero means the first quarter of the data, at most a minute.
 	Calm result.Span
-	// CalmByDefault means that no user named Calm: it is cut short before the first deviation that lasts.
+	// CalmByDefault means that the user did not choose Calm. It is then cut short before the first lasting deviation.
 	CalmByDefault bool
-	// Under is the time to diagnose; zero: all after the calm time.
+	// Under is the time to diagnose. Zero means all the time after Calm.
 	Under result.Span
-	// Step is the interval of scrapes; zero: as found.
+	// Step is the scrape interval. Zero means that Diagnose detects it.
 	Step time.Duration
 	// Failed are the gates of the run that failed.
 	Failed []FailedGate
-	// Reference is the archive of a run to compare with instead of a calm time; nil: none.
+	// Reference is the archive of a run to compare with instead of a calm time, or nil.
 	Reference *archive.Archive
 }
 
 // FailedGate is a gate that failed: a symptom by a bound that the user stated.
 type FailedGate struct {
 	Name, Detail string
-	// Slow means that it is about a latency or a duration, which a busy machine lengthens.
+	// Slow means that the gate is about a latency or a duration, which a busy machine lengthens.
 	Slow bool
-	// Broken are the times in which it broke its bound; empty: all of the diagnosed time.
+	// Broken are the times in which the gate broke its bound. Empty means the whole diagnosed time.
 	Broken []result.Span
 }
 
 const (
-	// calmShare of the recorded time is taken as calm, at most calmMost.
+	// The calm time is the recorded time divided by calmShare, at most calmMost.
 	calmShare = 4
 	calmMost  = time.Minute
-	// leastScrapes is the number of scrapes that each of the two times must have.
+	// leastScrapes is the minimum number of scrapes in the calm time and in the diagnosed time.
 	leastScrapes = 3
 )
 
-// complete sets the defaults. It returns why there is nothing to compare with, or an error without enough data to diagnose.
+// complete sets the defaults. It returns reasons why nothing can be compared with a calm time, and fails if the data is
+// too little to diagnose.
 func (o *Options) complete() (doubts []string, err error) {
 	cut := false
 	if o.Calm == (result.Span{}) {
 		all := o.To.Sub(o.From)
 		quarter := min(all/calmShare, calmMost)
-		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs more of it
+		if least := (leastScrapes - 1) * o.Step; least <= all/2 { // a short run needs a larger share
 			quarter = max(quarter, least)
 		}
 		o.Calm = result.Span{From: o.From, To: o.From.Add(quarter)}
@@ -99,11 +100,11 @@ func (o *Options) complete() (doubts []string, err error) {
 	return doubts, nil
 }
 
-// tooShort reports whether a time has fewer scrapes than can tell anything.
+// tooShort reports whether a time has too few scrapes.
 func (o *Options) tooShort(t result.Span) bool { return t.To.Sub(t.From) < (leastScrapes-1)*o.Step }
 
-// Diagnose names the causes of what happened between two times. Without enough data of the time to diagnose it fails;
-// without a calm time it judges by objectives alone, and says so.
+// Diagnose names the causes of what happened in o.Under. It fails if that time has too little data. Without a calm time
+// it judges only by objectives, and adds a doubt.
 func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis, err error) {
 	if o.Step == 0 {
 		until := o.To
@@ -151,7 +152,7 @@ func Diagnose(ctx context.Context, source Source, o Options) (d result.Diagnosis
 	return d, err
 }
 
-// window is the range of rates: two scrapes.
+// window returns the range of rates: two scrapes.
 func (o *Options) window() time.Duration { return 2*o.Step + time.Millisecond }
 
 // incomparable says why nothing can be compared with the calm time.
@@ -167,7 +168,7 @@ func (o *Options) incomparable(all []series) (doubts []string) {
 	return nil
 }
 
-// haveCommonAPIServer reports whether an API server that was recorded in the calm time was scraped in the diagnosed one too.
+// haveCommonAPIServer reports whether an API server was scraped in both the calm and the diagnosed time.
 func haveCommonAPIServer(all []series, o Options) bool {
 	return slices.ContainsFunc(all, func(calm series) bool {
 		return calm.ofAPIServer() && calm.within(o.Calm) && slices.ContainsFunc(all, func(under series) bool {
@@ -176,23 +177,24 @@ func haveCommonAPIServer(all []series, o Options) bool {
 	})
 }
 
-// leastCalm is the least that is left of a calm time.
+// leastCalm is the minimum length to which leaveOut may shorten a calm time.
 const leastCalm = 5 * time.Minute
 
-// settle ends a calm time that was chosen by default before the first sign of a cause in it. What moves in its second half
-// is compared with its first half. The time that is diagnosed follows it if no user named that. Of an hour it leaves out what is
-// before the first data, and what was wrong and is over.
+// settle ends a default calm time before the first sign of a cause in it. It compares the second half of the calm time
+// with the first half or, if CalmByDefault is set, the last three quarters with the first quarter. In that case it also
+// removes the time before the first data, and disturbances that are over. If follows is set, the diagnosed time begins
+// at the end of the calm time.
 func (o *Options) settle(known catalogue, all []series, follows bool) {
 	signs := known.signs()
 	part := time.Duration(2)
-	if o.CalmByDefault { // of an hour the first quarter is enough to compare with
+	if o.CalmByDefault { // the first quarter of the hour is enough to compare with
 		part, o.Calm.From = 4, firstOf(all, o.Calm)
 	}
 	least := o.Calm.From.Add((leastScrapes - 1) * o.Step)
 	half := o.Calm.From.Add(o.Calm.To.Sub(o.Calm.From) / part)
 	end := o.Calm.To
 	var over []episode
-	// cut ends the calm time before an episode, unless that is over.
+	// cut ends the calm time before an episode, or notes the episode if it is over.
 	cut := func(e episode) {
 		if o.CalmByDefault && e.last.Before(o.Calm.To.Add(-2*o.Step)) {
 			over = append(over, e)
@@ -207,7 +209,7 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 	if o.CalmByDefault {
 		bounded := slices.DeleteFunc(slices.Clone(all), func(s series) bool { return s.signal.Over == nil })
-		for _, e := range episodesOf(bounded, Options{Under: o.Calm, Step: o.Step}, 1) { // compared with nothing
+		for _, e := range episodesOf(bounded, Options{Under: o.Calm, Step: o.Step}, 1) { // by fixed bounds alone
 			cut(e)
 		}
 	}
@@ -222,14 +224,14 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 	}
 }
 
-// leaveOut begins the calm time after an episode in it that is over, if enough is left.
+// leaveOut moves the begin of the calm time behind an episode that is over, if enough time is left.
 func (o *Options) leaveOut(e episode) {
 	if over := e.last.Add(2 * o.Step); over.After(o.Calm.From) && !over.Add(leastCalm).After(o.Calm.To) {
 		o.Calm.From = over
 	}
 }
 
-// firstOf is when the data of API servers begins in a time.
+// firstOf returns the time of the first data of an API server in t.
 func firstOf(all []series, t result.Span) time.Time {
 	first := t.To
 	for _, s := range all {
@@ -242,8 +244,8 @@ func firstOf(all []series, t result.Span) time.Time {
 	return first
 }
 
-// lacked returns the signals that were not recorded in the diagnosed time, or not in the calm time with which they are compared.
-// Without a generator, as of a user's Prometheus, its signals are not lacked.
+// lacked returns the signals without data in the diagnosed time, or in the calm time if they are compared with it. It
+// skips the generator's signals if there is no generator, as in a user's Prometheus.
 func lacked(known catalogue, all []series, o Options) (names []string) {
 	generates := slices.ContainsFunc(all, func(s series) bool { return s.component == generator })
 	for _, s := range known.Signals {
@@ -257,10 +259,11 @@ func lacked(known catalogue, all []series, o Options) (names []string) {
 	return names
 }
 
-// generator is the component that loadgen is.
+// generator is the component name of loadgen.
 const generator = "loadgen"
 
-// isComparable reports whether a signal has data of a component in the diagnosed time, and in the calm time if it is compared with that.
+// isComparable reports whether a signal has data of a component in the diagnosed time, and also in the calm time if it
+// is compared with that.
 func isComparable(all []series, s *signal, o Options) bool {
 	compared := s.Over == nil && s.Source == ""
 	return slices.ContainsFunc(all, func(one series) bool {
@@ -278,22 +281,22 @@ type series struct {
 	signal    *signal
 	component string
 	points    []archive.Point
-	// fresh: it is of a process that was not scraped in the calm time.
+	// fresh: its process was not scraped in the calm time.
 	fresh bool
 }
 
-// ofAPIServer reports whether an API server exposed it.
+// ofAPIServer reports whether an API server exposed the series.
 func (s series) ofAPIServer() bool { return isAPIServer(s.component) && !s.signal.Scraper }
 
-// within reports whether there is data in a time.
+// within reports whether the series has data in a time.
 func (s series) within(t result.Span) bool {
 	return slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) && !p.T.Before(t.From) && !p.T.After(t.To) })
 }
 
-// finite reports whether a value is data: a ratio of nothing is NaN or infinite.
+// finite reports whether a value is data: a ratio without a denominator is NaN or infinite.
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// markNew marks what is of processes that were not scraped in the calm time.
+// markNew marks the series of processes that were not scraped in the calm time.
 func markNew(all []series, calm result.Span) {
 	known := map[string]bool{}
 	for _, s := range all {
@@ -304,7 +307,7 @@ func markNew(all []series, calm result.Span) {
 	}
 }
 
-// apart is the distance between the calm time and the one diagnosed from which on they are queried one by one.
+// apart is the distance from which the calm and the diagnosed time are queried separately.
 const apart = time.Hour
 
 // read queries all signals of all components.
@@ -335,12 +338,12 @@ func read(ctx context.Context, source Source, o Options) (all []series, err erro
 	return slices.DeleteFunc(all, series.empty), nil
 }
 
-// empty reports whether a series has no finite value, which is no data.
+// empty reports whether a series has no finite value, and so no data.
 func (s series) empty() bool {
 	return !slices.ContainsFunc(s.points, func(p archive.Point) bool { return finite(p.V) })
 }
 
-// add appends a series, to that of the same component from index at on if there is one.
+// add appends a series, or extends the series of the same component if there is one from index at on.
 func add(all []series, at int, one series) []series {
 	if len(one.points) == 0 {
 		return all
@@ -354,8 +357,8 @@ func add(all []series, at int, one series) []series {
 	return append(all, one)
 }
 
-// componentOf returns the component of a series. No other label is read. A process whose instance does not name its kind, as
-// 10.0.0.7:6443, is "kube-apiserver 10.0.0.7:6443".
+// componentOf returns the component of a series, and reads no other label. If the instance does not name the kind of
+// the process, as in 10.0.0.7:6443, it adds the job: "kube-apiserver 10.0.0.7:6443".
 func componentOf(s archive.Series, of *signal) string {
 	// A zone is "region:\x00:zone-0", and ":\x00:zone-0" without a region.
 	name := strings.ReplaceAll(strings.Trim(s.Labels[of.Component], ": \x00"), ":\x00:", "/")
@@ -365,7 +368,7 @@ func componentOf(s archive.Series, of *signal) string {
 	return name
 }
 
-// tooLittle is the error of a time with too few samples.
+// tooLittle is the error for a time with too few samples.
 type tooLittle string
 
 func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) }
@@ -373,8 +376,8 @@ func (e tooLittle) Error() string { return result.CannotTell + ": " + string(e) 
 // Unjudged reports that nothing was judged: exit code 3.
 func (e tooLittle) Unjudged() bool { return true }
 
-// Nothing is the error of a time without any metrics.
+// Nothing is the error for a time without any metrics.
 const Nothing = tooLittle("no component's metrics were recorded then")
 
-// NoAPIServer is the error of a time without metrics of an API server: that nothing deviates would tell nothing.
+// NoAPIServer is the error for a time without metrics of an API server: the absence of deviations would prove nothing.
 const NoAPIServer = tooLittle("no metrics of kube-apiserver were recorded then")

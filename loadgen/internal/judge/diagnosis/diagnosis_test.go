@@ -17,7 +17,7 @@ const step = 5 * time.Second
 
 var begin = time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 
-// moves is a signal of a component that has one value, and another between two scrapes.
+// moves is a signal of a component that has one value, and another one between two scrapes.
 type moves struct {
 	signal, component string
 	calm, under       float64
@@ -27,7 +27,7 @@ type moves struct {
 // plane answers with signals of known values, by the PromQL of each.
 type plane []moves
 
-// answers is an API server that is scraped.
+// answers is an API server with scraped metrics.
 var answers = moves{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}
 
 func (p plane) Range(_ context.Context, expr string, start, end time.Time, by time.Duration) (all []archive.Series, err error) {
@@ -50,7 +50,7 @@ func (p plane) Range(_ context.Context, expr string, start, end time.Time, by ti
 	return all, nil
 }
 
-// scraped is a plane of which only some is scraped.
+// scraped is a plane with only some of its scrapes.
 type scraped struct {
 	plane
 	only func(instance string, at time.Time) bool
@@ -64,12 +64,12 @@ func (s scraped) Range(ctx context.Context, expr string, start, end time.Time, b
 	return slices.DeleteFunc(all, func(one archive.Series) bool { return len(one.Points) == 0 }), err
 }
 
-// joins has the processes of index 3 from scrape 20 on only.
+// joins keeps the processes with index 3 only from scrape 20 on.
 func joins(instance string, at time.Time) bool {
 	return !strings.HasSuffix(instance, "-3") || !at.Before(begin.Add(20*step))
 }
 
-// leaves has the processes of index 0 up to scrape 15 only.
+// leaves keeps the processes with index 0 only up to scrape 15.
 func leaves(instance string, at time.Time) bool {
 	return !strings.HasSuffix(instance, "-0") || at.Before(begin.Add(15*step))
 }
@@ -86,7 +86,7 @@ func diagnose(t *testing.T, p plane) result.Diagnosis {
 	return asWhole(d)
 }
 
-// asWhole takes a diagnosis as one to which all signals were recorded: a test names those that matter to it.
+// asWhole treats a diagnosis as if all signals were recorded: a test only lists the signals that matter.
 func asWhole(d result.Diagnosis) result.Diagnosis {
 	if d.Answer == result.CannotTell && len(d.Doubts) == 1 && strings.HasSuffix(d.Doubts[0], "signals have no data") {
 		d.Answer = result.Healthy
@@ -294,7 +294,7 @@ func TestUnknownNamesTheNearest(t *testing.T) {
 	}
 }
 
-// On another cluster instances are addresses; their job says what they are.
+// On other clusters instances are addresses, and the job names the kind.
 func TestComponents(t *testing.T) {
 	for _, c := range []struct{ signal, component, job, want string }{
 		{"hangs", "kube-apiserver-0", "kube-apiserver", "kube-apiserver-0"},
@@ -310,7 +310,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// The default calm hour ends before an outage that lasts, and includes one that is over.
+// The default calm hour ends before a lasting outage, and includes one that is over.
 func TestOutageInTheCalmHour(t *testing.T) {
 	const minute = int(time.Minute / step)
 	for name, c := range map[string]struct {
@@ -330,7 +330,7 @@ func TestOutageInTheCalmHour(t *testing.T) {
 	}
 }
 
-// A process that was not there in the calm time is compared with nothing.
+// A process that was not scraped in the calm time is not compared with anything.
 func TestNewMemberIsNoDeviation(t *testing.T) {
 	p := scraped{plane{answers, {"wal-fsync", "etcd-3", 0.004, 0, 0, 0}, {"authentication", "kube-apiserver-3", 0.3, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}}, joins}
 	d, err := Diagnose(context.Background(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
@@ -339,7 +339,7 @@ func TestNewMemberIsNoDeviation(t *testing.T) {
 	}
 }
 
-// What was recorded in the calm time only is lacked, and is not said to be calm.
+// A signal that was recorded only in the calm time is lacked, and is not listed as calm.
 func TestRecordedInTheCalmTimeOnly(t *testing.T) {
 	p := scraped{plane{{"cpu", "kube-apiserver-1", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"webhook", "review", 0.002, 0.3, 20, 30}}, leaves}
 	o := Options{From: begin, To: begin.Add(60 * step), Step: step, Calm: result.Span{From: begin, To: begin.Add(14 * step)}, Under: result.Span{From: begin.Add(16 * step), To: begin.Add(60 * step)}}
@@ -357,7 +357,7 @@ func TestNoAPIServerInTheCalmTime(t *testing.T) {
 	}
 }
 
-// The time that a user names is diagnosed as it is, whatever the calm time before it was like.
+// The time that a user names is diagnosed unchanged, even after a disturbed calm time.
 func TestNamedTimeStays(t *testing.T) {
 	under := result.Span{From: begin.Add(12 * step), To: begin.Add(60 * step)}
 	p := plane{answers, {"wal-fsync", "etcd-1", 0.0006, 0.026, 9, 30}}
@@ -367,7 +367,7 @@ func TestNamedTimeStays(t *testing.T) {
 	}
 }
 
-// A series of NaN only, as of a ratio of metrics that are not there, is no data.
+// A series of NaN only, such as a ratio of missing metrics, counts as no data.
 func TestNoNumberIsNoData(t *testing.T) {
 	d := diagnose(t, plane{{"wal-fsync", "etcd-0", math.NaN(), 0, 0, 0}, {"backend-commit", "etcd-0", 0.001, 0, 0, 0}})
 	if !slices.Contains(d.Lacked, "wal-fsync") || slices.Contains(d.Lacked, "backend-commit") {
@@ -375,7 +375,7 @@ func TestNoNumberIsNoData(t *testing.T) {
 	}
 }
 
-// Where all processes were replaced nothing is comparable, which is not healthy.
+// If all processes were replaced, nothing is comparable, and the answer is not healthy.
 func TestReplacedProcessesAreNotComparable(t *testing.T) {
 	p := scraped{
 		plane{{"cpu", "kube-apiserver-0", 0.05, 0, 0, 0}, {"cpu", "kube-apiserver-3", 0.05, 0, 0, 0}, {"wal-fsync", "etcd-0", 0.0006, 0, 0, 0}, {"wal-fsync", "etcd-3", 0.008, 0, 0, 0}},
@@ -391,12 +391,13 @@ func TestReplacedProcessesAreNotComparable(t *testing.T) {
 	}
 }
 
-// from is a plane that is scraped from then on.
+// from keeps the scrapes from a given time on.
 func from(then time.Time) func(string, time.Time) bool {
 	return func(_ string, at time.Time) bool { return !at.Before(then) }
 }
 
-// The calm hour begins with its data, and after a disturbance in it that is over; what was so all the time is said to be as before.
+// The calm hour begins with its data, and after a disturbance in it that is over. A state that never changed is
+// reported as standing.
 func TestCalmHourOfWhatThereIs(t *testing.T) {
 	const minute = int(time.Minute / step)
 	calm := CalmBefore(begin.Add(time.Hour))
@@ -454,7 +455,8 @@ func TestTooLittleIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A run with a failed gate is never healthy: the gate is a symptom, which a cause in its time explains, or else a limit.
+// A run with a failed gate is never healthy: the gate is a symptom. A simultaneous cause explains it, or else a limit
+// does.
 func TestFailedGateIsASymptom(t *testing.T) {
 	startup := FailedGate{Name: "startup", Detail: "rollout: 40 samples is 9 s over 5 s", Slow: true, Broken: []result.Span{{From: begin.Add(25 * step), To: begin.Add(40 * step)}}}
 	count := startup
@@ -485,7 +487,7 @@ func TestFailedGateIsASymptom(t *testing.T) {
 	}
 }
 
-// Signals that were not recorded, and a calm time with trouble in it, keep the answer from being healthy.
+// Missing signals and a disturbed calm time prevent the answer "healthy".
 func TestHealthyNeedsEvidence(t *testing.T) {
 	d, err := Diagnose(t.Context(), plane{answers}, Options{From: begin, To: begin.Add(60 * step), Step: step})
 	if err != nil || d.Answer != result.CannotTell || !strings.HasSuffix(d.Doubts[0], "signals have no data") {
@@ -501,7 +503,7 @@ func TestHealthyNeedsEvidence(t *testing.T) {
 	}
 }
 
-// A cluster without a generator does not lack the generator's signals; a run does.
+// A cluster without a generator does not lack the generator's signals. A run does.
 func TestSignalsOfTheGeneratorAreLackedByRuns(t *testing.T) {
 	for name, p := range map[string]plane{"a Prometheus": {answers}, "a run": {answers, {"cpu", "loadgen", 0.05, 0, 0, 0}}} {
 		d, err := Diagnose(t.Context(), p, Options{From: begin, To: begin.Add(60 * step), Step: step})
@@ -511,7 +513,7 @@ func TestSignalsOfTheGeneratorAreLackedByRuns(t *testing.T) {
 	}
 }
 
-// What waiting for a processor explains is no evidence, whether the machine was as busy in the calm time or not.
+// A latency that waiting for a processor explains is no evidence, even if the machine was not busy in the calm time.
 func TestStarvationIsSubtracted(t *testing.T) {
 	for wait, want := range map[float64]string{0.0003: "slow-wal-fsync of etcd-1", 0.002: ""} {
 		d := diagnose(t, plane{{"wal-fsync", "etcd-1", 0.0006, 0.026, 20, 30}, {"run-wait", "etcd-1", wait, 0, 0, 0}})

@@ -7,24 +7,25 @@ import (
 )
 
 const (
-	// liveUnder is the length of the time that is diagnosed as the present, at least liveScrapes.
+	// The diagnosed present is liveUnder long, and at least liveScrapes scrapes.
 	liveUnder   = 2 * time.Minute
 	liveScrapes = 8
-	// liveCalm is the longest calm time before it, and how much of what lasts is diagnosed.
+	// liveCalm is the maximum length of the calm time, and of the diagnosed time of a lasting disturbance.
 	liveCalm = time.Hour
-	// liveLasts is the longest for which the calm time stays where it is: what lasts for longer is how things are.
+	// liveLasts is the maximum time for which a lasting disturbance holds the calm time in place. After that the
+	// disturbance counts as normal.
 	liveLasts = 24 * time.Hour
 )
 
-// Live has the times of a diagnosis of the present that is made again and again. While a cause lasts the calm time stays
-// the one before it, so that a long disturbance does not become what is compared with.
+// Live holds the times of a repeated diagnosis of the present. While a cause lasts, the calm time stays the one before
+// the cause, so that a long disturbance is not compared with itself.
 type Live struct {
-	Since time.Time     // of the recorded data; zero: as long as it takes
-	Step  time.Duration // the interval of scrapes
-	calm  result.Span   // before what lasts; zero: nothing does
+	Since time.Time     // begin of the recorded data; zero: no limit
+	Step  time.Duration // the scrape interval
+	calm  result.Span   // before a lasting disturbance; zero: nothing lasts
 }
 
-// Options returns those of a diagnosis now.
+// Options returns the options of a diagnosis at the time now.
 func (l *Live) Options(now time.Time) Options {
 	under := result.Span{From: now.Add(-max(liveUnder, liveScrapes*l.Step)), To: now}
 	calm := CalmBefore(under.From)
@@ -40,7 +41,7 @@ func (l *Live) Options(now time.Time) Options {
 	return Options{From: calm.From, To: now, Calm: calm, Under: under, CalmByDefault: l.calm == result.Span{}, Step: l.Step}
 }
 
-// Saw takes in the diagnosis that was made.
+// Saw records the result of the latest diagnosis.
 func (l *Live) Saw(d result.Diagnosis) {
 	switch {
 	case !lasts(d) || d.Under.To.Sub(l.calm.To) > liveLasts && l.calm != (result.Span{}):
@@ -50,7 +51,7 @@ func (l *Live) Saw(d result.Diagnosis) {
 	}
 }
 
-// lasts reports whether a cause or a symptom without one goes on.
+// lasts reports whether a cause, or a symptom without a cause, has not ended.
 func lasts(d result.Diagnosis) bool {
 	for _, c := range d.Causes {
 		if c.Ended.IsZero() {
@@ -65,7 +66,7 @@ func lasts(d result.Diagnosis) bool {
 	return false
 }
 
-// CalmBefore is the time that is calm by default before one of a Prometheus that is diagnosed.
+// CalmBefore returns the default calm time before from, for a diagnosis of a Prometheus.
 func CalmBefore(from time.Time) result.Span {
 	return result.Span{From: from.Add(-liveCalm), To: from}
 }

@@ -13,13 +13,13 @@ import (
 // window is the range of rates over two scrapes.
 const window = 2*step + time.Millisecond
 
-// evaluate runs a test in promtool's language of series and evaluations.
+// evaluate runs a test in promtool's language for series and evaluations.
 func evaluate(t *testing.T, text string) {
 	t.Helper()
 	promqltest.RunTest(t, text, promqltest.NewTestEngine(t, false, 0, 10_000))
 }
 
-// A counter that is not there before it first counts has a rate from then on, unless its process was not scraped before.
+// A counter that appears with its first count has a rate from then on, unless its process was not scraped before.
 func TestRateOfANewCounter(t *testing.T) {
 	s := known.signal("webhook-open")
 	evaluate(t, `
@@ -45,9 +45,9 @@ eval range from 95s to 110s step 5s `+s.query(window)+`
 `)
 }
 
-// A process has started where its start is later than two scrapes ago, however long it was away and however late the
-// scrape came that saw it; a missed scrape of one that runs on is no start, nor is a clock that was set by less than a second, nor
-// that several processes answer at one address, but for the first time that it is seen.
+// A process has started if its start time is later than two scrapes ago, after any absence and for a late scrape too.
+// None of these counts as a start: a missed scrape of a running process, a clock change of less than a second, and
+// several processes that answer at one address, except when the address is first seen.
 func TestStartedIsSeenPastAGap(t *testing.T) {
 	s := known.signal("started")
 	evaluate(t, `
@@ -81,7 +81,7 @@ eval instant at 200s sum_over_time((`+s.query(window)+` > bool 0)[200s:5s])
 `)
 }
 
-// A 429 of priority and fairness is counted as a rejection too: only others are throttled otherwise.
+// A 429 by priority and fairness also counts as a rejection. Only other 429s count as throttled otherwise.
 func TestThrottledOtherwise(t *testing.T) {
 	const answers = `
 load 5s
@@ -98,7 +98,7 @@ eval instant at 100s round(`+known.signal("throttled").query(window)+`)
 `)
 }
 
-// Requests for an API that is not there are counted by authentication alone.
+// Requests for a missing API are counted only by authentication.
 func TestUnservedRequests(t *testing.T) {
 	evaluate(t, `
 load 5s
@@ -112,7 +112,7 @@ eval range from 100s to 195s step 95s round(`+known.signal("unserved").query(win
 `)
 }
 
-// Of a starved machine a few ended watches tell nothing of their clients; many do.
+// On a starved machine a few ended watches say nothing about their clients, but many do.
 func TestWatchersBehind(t *testing.T) {
 	s := known.signal("watchers-behind")
 	for wait, want := range map[string]string{"0.1": "  {resource=\"few\"} 4\n  {resource=\"many\"} 20\n", "5": "  {resource=\"many\"} 20\n"} {
@@ -129,8 +129,8 @@ eval instant at 100s round(`+s.query(window)+`)
 	}
 }
 
-// A connection is refused where no server answers: an answer with an error status is another thing, and of a scraper that
-// does not tell why a fast failure counts.
+// A connection is refused if no server answers. An answer with an error status is not a refusal. If the scraper does
+// not report the reason, a fast failure counts.
 func TestRefusedIsNoErrorStatus(t *testing.T) {
 	const recorded = `
 load 5s
@@ -153,7 +153,7 @@ eval instant at 80s `+known.signal("scrape-429").query(window)+`
 `)
 }
 
-// A process that is starved of a processor answers scrapes late, and is not paused.
+// A process that waits for a processor answers scrapes late, but is not paused.
 func TestStarvedProcessIsNotPaused(t *testing.T) {
 	evaluate(t, `
 load 5s
@@ -171,7 +171,8 @@ eval instant at 200s `+known.signal("hangs").query(window)+`
 `)
 }
 
-// A member that is scraped for the first time lost its peers before; one that was scraped counts its first loss.
+// A member that is scraped for the first time may have lost its peers before. A member that was scraped before counts
+// its first loss.
 func TestPeersLostBefore(t *testing.T) {
 	s := known.signal("peers-lost")
 	evaluate(t, `
@@ -187,7 +188,7 @@ eval range from 95s to 115s step 5s `+s.query(window)+`
 `)
 }
 
-// The last requests of a burst waited long, but none waits behind them.
+// The last requests of a burst waited long, but no request waits behind them.
 func TestRequestsThatWaitForALimit(t *testing.T) {
 	s := known.signal("client-limit")
 	evaluate(t, `
@@ -200,7 +201,7 @@ eval range from 55s to 70s step 5s `+s.query(window)+`
 `)
 }
 
-// An API server that never told etcd's size is not cut off from it.
+// An API server that never reported etcd's size is not cut off from etcd.
 func TestEtcdUnseen(t *testing.T) {
 	s := known.signal("etcd-unseen")
 	evaluate(t, `
@@ -225,7 +226,7 @@ eval instant at 105s `+s.query(window)+`
 `)
 }
 
-// A node that has just joined is not silent; one that is there is.
+// A node that has just joined is not silent; an older one is.
 func TestSilentNodesHaveNotJustJoined(t *testing.T) {
 	s := known.signal("nodes-silent")
 	evaluate(t, `
@@ -247,7 +248,7 @@ eval range from 615s to 675s step 15s `+s.query(30*time.Second)+`
 `)
 }
 
-// Logs that were followed for an hour are no slow reads.
+// Requests that follow logs for an hour are not slow reads.
 func TestStreamsAreNoReads(t *testing.T) {
 	s := known.signal("reads")
 	evaluate(t, `
@@ -262,7 +263,7 @@ eval instant at 100s `+s.query(window)+`
 `)
 }
 
-// Round trips stand for etcd's own time only where that is not told.
+// Round trips are used instead of etcd's own time only if that is not exposed.
 func TestRoundTripsBeforeEtcdTellsItsTime(t *testing.T) {
 	s := known.signal("peer-slow")
 	evaluate(t, `
@@ -278,8 +279,9 @@ eval instant at 5m `+s.query(window)+`
 `)
 }
 
-// A pause of eight seconds between two scrapes makes one of them last three, which is long for etcd. Up to five seconds are
-// no hang of a process that used as much CPU as ever; of a scrape that failed nothing is known.
+// A pause of eight seconds between two scrapes makes one scrape last three seconds, which is long for etcd. Less than
+// five seconds are not a hang if the process used as much CPU as before. A failed scrape counts in full, because the
+// CPU use is unknown then.
 func TestHangs(t *testing.T) {
 	s := known.signal("hangs")
 	evaluate(t, `
@@ -309,8 +311,8 @@ eval instant at 200s `+s.query(window)+`
 `)
 }
 
-// A slow link makes all requests slow, a busy machine some, and a slow disk writes alone: only the fastest tenth counts, of
-// reads and of what writes take longer than etcd's own time, the lesser.
+// A slow link delays all requests, a busy machine some, and a slow disk only writes. So only the fastest tenth counts:
+// the smaller of reads and of the time by which writes exceed etcd's own time.
 func TestLinksAreSeenInTheFastestWrites(t *testing.T) {
 	const buckets = `
 load 5s
@@ -348,7 +350,8 @@ eval instant at 90s `+known.signal("etcd-link").query(window)+`
 `)
 }
 
-// An answering process that could read its limits and no longer can is out of open files, whether the kernel still tells how many it has.
+// A process is out of open files if it answers and can no longer read its limits, even if the kernel still reports its
+// number of files.
 func TestDescriptorsOut(t *testing.T) {
 	s := known.signal("descriptors-out")
 	evaluate(t, `
@@ -371,7 +374,8 @@ eval range from 40s to 60s step 10s `+s.query(window)+`
 `)
 }
 
-// A run that was killed is diagnosed to its last scrape; one that ended in order to its last boundary, at which all are scraped.
+// A killed run is diagnosed to its last scrape. A run that ended in order is diagnosed to its last boundary, at which
+// all targets are scraped.
 func TestKilledRunIsDiagnosedToItsEnd(t *testing.T) {
 	a := archive.Evaluating(promqltest.LoadedStorage(t, `
 load 5s
@@ -393,7 +397,7 @@ load 7s
 	}
 }
 
-// A run that is in trouble from its first scrape on has no calm time: another run stands for it.
+// A run with trouble from its first scrape on has no calm time. A reference run takes its place.
 func TestReferenceRun(t *testing.T) {
 	recorded := func(fsync string) *archive.Archive {
 		return archive.Evaluating(promqltest.LoadedStorage(t, `
@@ -417,7 +421,7 @@ load 5s
 	}
 }
 
-// A workload that lacks pods makes no progress while their number stays the same.
+// A workload that lacks pods makes no progress while its number of pods stays the same.
 func TestWorkloadWithoutProgress(t *testing.T) {
 	evaluate(t, `
 load 5s

@@ -14,53 +14,61 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// mechanism is a way in which a control plane fails. The catalogue lists the deepest first.
+// mechanism is a way in which a control plane fails. The catalogue lists the deepest mechanisms first.
 type mechanism struct {
 	Kind, Title string
-	// It fires at a component where one of Any deviates together with all of All, and one of With at any component,
+	// The mechanism fires at a component where one signal of Any deviates together with all of All, and one of With at
+	// any component,
 	Any, All, With []string
 	// unless one of Unless deviates at that component or one of Without at any.
 	Unless, Without []string
-	// Exceeds lists signals whose change at any component must be smaller, where they deviate then.
+	// Exceeds lists signals. If they deviate at the time, their changes at every component must be smaller than the
+	// first evidence's.
 	Exceeds []string
-	// Share times the change of the first evidence is the least change at which a signal of All or Unless counts.
+	// Share bounds which signals of All or Unless count: their change must be at least Share times the change of the
+	// first evidence.
 	Share float64
-	// OfLargest is the least share of what its first evidence changes by at any component then.
+	// OfLargest is the smallest allowed ratio of the first evidence's change to the same signal's change at any other
+	// component.
 	OfLargest float64 `yaml:"ofLargest"`
-	// WhenStarved lists further signals. One of them must deviate too, if it was recorded and waiting for processors can explain the first evidence.
+	// WhenStarved lists further signals. One of them must deviate too if it was recorded and waiting for processors can
+	// explain the first evidence.
 	WhenStarved []string `yaml:"whenStarved"`
-	// Recorded lists signals without whose data it never fires.
+	// Recorded lists signals that must have data for the mechanism to fire.
 	Recorded []string
-	// Proof is a signal that must deviate too if the evidence lasts for longer than ProofAfter.
+	// Proof is a signal that must deviate too if the evidence lasts longer than ProofAfter.
 	Proof      string
 	ProofAfter time.Duration `yaml:"proofAfter"`
-	// OnlyBy renames it where all of the evidence is of one signal; nil: never.
+	// OnlyBy renames the mechanism if one signal is its only evidence. Nil means never.
 	OnlyBy *renamed `yaml:"onlyBy"`
-	// Except lists components at which it never fires.
+	// Except lists components at which the mechanism never fires.
 	Except []string
-	// Load: it follows from a growing load or from the machine, so it is listed as a limit, and is a cause only of symptoms
-	// that no other cause explains.
+	// Load: the mechanism follows from a growing load or from the machine. It is listed as a limit, and is a cause only
+	// of symptoms that no other cause explains.
 	Load bool
-	// Slows: it makes processes slow and nothing else, so it explains no failed gate about a count.
+	// Slows: the mechanism only makes processes slow, so it explains no failed gate about a count.
 	Slows bool
-	// Moves lists the signals that follow from it. A mechanism with no other evidence is a consequence of it.
+	// Moves lists the signals that follow from the mechanism. Another mechanism with only such evidence is a
+	// consequence of it.
 	Moves []string
-	// Symptoms lists further symptoms that follow from it. They do not explain a mechanism that has them as evidence.
+	// Symptoms lists further symptoms that follow from the mechanism. They do not explain a mechanism that has them as
+	// evidence.
 	Symptoms []string
-	// MovesOf replaces Moves, by kind of component. Of a kind that is not in it nothing follows, except of kube-apiserver;
-	// empty: Moves holds for all.
+	// MovesOf replaces Moves for some kinds of component. A kind that it lacks moves nothing, except kube-apiserver,
+	// which uses Moves. Empty means that Moves holds for all kinds.
 	MovesOf map[string][]string `yaml:"movesOf"`
-	// Return lists those of Moves that follow only from its end, where a component is an API server: clients come back then.
+	// Return lists the signals of Moves that follow only when the mechanism ends at an API server, because clients come
+	// back then.
 	Return []string
 	// Stops means that the mechanism ends processes directly: their exits need no outage of the API.
 	Stops bool
-	// Consequences may begin up to Lead before the first evidence of the mechanism and up to Lag after the last.
+	// Consequences may begin from Lead before the first evidence of the mechanism to Lag after the last.
 	Lag, Lead time.Duration
-	// Look says what to look at; Page names the incident's page.
+	// Look says what to look at. Page names the incident's page.
 	Look, Page string
 }
 
-// renamed is another name of a mechanism, for when all its evidence is of one signal.
+// renamed is another name of a mechanism, for evidence of only one signal.
 type renamed struct{ Signal, Kind, Title, Look string }
 
 // firing is a mechanism with its evidence.
@@ -71,12 +79,12 @@ type firing struct {
 	evidence   []episode
 	began      time.Time
 	last       time.Time // of the evidence
-	ended      time.Time // zero: it goes on
+	ended      time.Time // zero: it has not ended
 	explains   map[string][]string
 	harms      bool // a symptom that clients notice follows from it
 }
 
-// reasoning separates causes from consequences among the episodes of one time.
+// reasoning separates causes from consequences among simultaneous episodes.
 type reasoning struct {
 	catalogue catalogue
 	recorded  []series
@@ -89,10 +97,12 @@ func newReasoning(known catalogue, recorded []series, o Options, share float64) 
 	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, o, share), waits: starvationOf(recorded), o: o}
 }
 
-// near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer late.
+// near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer
+// late.
 func (r reasoning) near() time.Duration { return 2 * r.o.Step }
 
-// causes returns the mechanisms that fire and follow from no other. Those of one kind at one time are one cause.
+// causes returns the mechanisms that fire and follow from no other. Simultaneous firings of one mechanism are one
+// cause.
 func (r reasoning) causes() []firing {
 	var fired []firing
 	for depth := range r.catalogue.Mechanisms {
@@ -114,8 +124,9 @@ func (r reasoning) causes() []firing {
 	return causes
 }
 
-// roots are those from which all others follow, in a list from the deepest up that says which follow from each: those that
-// follow from none, and the deepest of a circle that no other leads to.
+// roots returns the firings from which all others follow. explained lists, for each firing from the deepest up, the
+// firings that follow from it. Roots are the firings that follow from none, and the deepest one of each circle that no
+// other firing leads to.
 func roots(explained [][]int) (all []int) {
 	follows, reached := make([]bool, len(explained)), make([]bool, len(explained))
 	for _, of := range explained {
@@ -145,8 +156,8 @@ func roots(explained [][]int) (all []int) {
 	return all
 }
 
-// explains reports whether b follows from a. Of two that would explain each other the one that began a scrape earlier does,
-// or else the deeper one.
+// explains reports whether b follows from a. If both would follow from each other, the earlier one explains the
+// later one if it began at least a scrape before it. Otherwise the deeper one explains the other.
 func (r reasoning) explains(a, b firing) bool {
 	if !r.follows(b.evidence, a) {
 		return false
@@ -166,14 +177,15 @@ func (f firing) moves(e episode) bool {
 	return e.isOf(moves) || slices.Contains(f.components, e.component) && slices.Contains(moves, e.signal.Name+"@same")
 }
 
-// returns reports whether the episode's signal follows from the mechanism only once it has ended.
+// returns reports whether the episode's signal follows only from the end of the mechanism.
 func (f firing) returns(e episode) bool {
 	return slices.Contains(f.mechanism.Return, e.signal.Name) && slices.ContainsFunc(f.components, isAPIServer)
 }
 
 func isAPIServer(component string) bool { return strings.HasPrefix(component, control.KindAPIServer) }
 
-// isOf reports whether the episode's signal and component are among names, as "hangs" or "hangs@kube-apiserver".
+// isOf reports whether names contain the episode's signal, such as "hangs", or its signal and component, such as
+// "hangs@kube-apiserver".
 func (e episode) isOf(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		name, of, _ := strings.Cut(name, "@")
@@ -190,7 +202,7 @@ func (f *firing) explain(what string, components []string) {
 	f.explains[what] = slices.Compact(all)
 }
 
-// follows reports whether all of the evidence follows from a mechanism, in its time.
+// follows reports whether all of the evidence follows from a mechanism while it lasts.
 func (r reasoning) follows(evidence []episode, f firing) bool {
 	for _, e := range evidence {
 		if !f.moves(e) || !f.mechanism.Stops && !r.mayFollow(e) || f.returns(e) && e.began.Before(f.last.Add(-r.o.Step)) || !r.inTime(e, f) {
@@ -200,7 +212,7 @@ func (r reasoning) follows(evidence []episode, f firing) bool {
 	return len(evidence) > 0
 }
 
-// inTime reports whether an episode began while a mechanism could cause it, and did not outlast it.
+// inTime reports whether an episode began while the mechanism could cause it, and did not outlast it.
 func (r reasoning) inTime(e episode, f firing) bool {
 	return !e.began.Before(r.earliest(e, f)) && !e.began.After(f.last.Add(f.mechanism.Lag+r.near())) && !r.outlasts(e, f)
 }
@@ -208,12 +220,12 @@ func (r reasoning) inTime(e episode, f firing) bool {
 // aftermath is the longest time for which a consequence may outlast its cause.
 const aftermath = 30 * time.Second
 
-// outlasts reports whether an episode goes on for longer than the aftermath of a firing.
+// outlasts reports whether an episode lasts beyond the aftermath of a firing.
 func (r reasoning) outlasts(e episode, f firing) bool {
 	return e.last.After(f.last.Add(max(f.mechanism.Lag, aftermath) + r.near() + e.signal.Delay))
 }
 
-// earliest is when an episode that follows from a firing may begin.
+// earliest returns the earliest begin of an episode that follows from a firing.
 func (r reasoning) earliest(e episode, f firing) time.Time {
 	if e.signal.Delay > 0 {
 		return f.began.Add(e.signal.Delay - r.o.Step)
@@ -221,11 +233,12 @@ func (r reasoning) earliest(e episode, f firing) time.Time {
 	return f.began.Add(-r.near() - f.mechanism.Lead)
 }
 
-// renewDeadline is upstream's default of --leader-elect-renew-deadline: a leader that has stood still may exit so long after.
+// renewDeadline is upstream's default of --leader-elect-renew-deadline: a leader that was paused may exit this much
+// later.
 const renewDeadline = 10 * time.Second
 
-// mayFollow reports whether an episode may be a consequence: an exit is one only where the API was out of reach then, or the
-// process did not run.
+// mayFollow reports whether an episode may be a consequence. An exit may be one only if the API was unreachable at the
+// time, or the process did not run.
 func (r reasoning) mayFollow(e episode) bool {
 	x := r.catalogue.Exits
 	return !e.isOf(x.Signals) || slices.ContainsFunc(r.all, func(o episode) bool {
@@ -238,7 +251,7 @@ func (r reasoning) mayFollow(e episode) bool {
 	})
 }
 
-// fire returns where and when a mechanism fires.
+// fire returns the firings of a mechanism.
 func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	if slices.ContainsFunc(m.Recorded, func(name string) bool { return !r.has(name) }) {
 		return nil
@@ -272,7 +285,8 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for processors explains half of the least change of an episode's signal, at some time of it.
+// starved reports whether waiting for processors explains, at some time of an episode, half of the least change of its
+// signal.
 func (r reasoning) starved(e episode) bool {
 	for at := range r.waits[e.component] {
 		if !at.Before(e.began) && !at.After(e.last) && 2*r.waits.least(e.signal, e.component, at) >= e.signal.Least {
@@ -282,7 +296,7 @@ func (r reasoning) starved(e episode) bool {
 	return false
 }
 
-// gather adds the episodes of the mechanism's signals All at the component of first, and reports whether each has one.
+// gather adds an episode at the component of first for each signal of All, and reports whether it found all of them.
 func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool {
 	for _, name := range m.All {
 		at := slices.IndexFunc(r.all, func(e episode) bool {
@@ -296,26 +310,27 @@ func (r reasoning) gather(evidence *[]episode, first episode, m *mechanism) bool
 	return true
 }
 
-// prevented reports whether one of the mechanism's signals Unless deviates at the component of first.
+// prevented reports whether a signal of Unless deviates at the component of first.
 func (r reasoning) prevented(m *mechanism, first episode) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(m.Unless, e.signal.Name) && r.beside(e, first, m)
 	})
 }
 
-// beside reports whether an episode is at the component and the time of first, and large enough for the mechanism.
+// beside reports whether e is at the component and the time of first, and large enough for the mechanism.
 func (r reasoning) beside(e, first episode, m *mechanism) bool {
 	return e.component == first.component && e.overlaps(first, r.near()) && (m.Share == 0 || e.change() >= m.Share*first.change())
 }
 
-// deviates reports whether one of the signals deviates at the time, at the same component or at any.
+// deviates reports whether one of the signals deviates at the time of an episode, at its component or at any.
 func (r reasoning) deviates(signals []string, at episode, same bool) bool {
 	return slices.ContainsFunc(r.all, func(e episode) bool {
 		return slices.Contains(signals, e.signal.Name) && (!same || e.component == at.component) && e.overlaps(at, r.near())
 	})
 }
 
-// deviatesBy reports whether a signal, except one, deviates at a component of a firing, up to Lag after it.
+// deviatesBy reports whether one of the signals other than except deviates at a component of a firing, up to Lag after
+// it.
 func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	others := slices.DeleteFunc(slices.Clone(signals), func(name string) bool { return name == except })
 	return slices.ContainsFunc(f.components, func(component string) bool {
@@ -323,14 +338,15 @@ func (r reasoning) deviatesBy(signals []string, except string, f firing) bool {
 	})
 }
 
-// dwarfed reports whether an episode's change is less than a share of that of its signal at another component then.
+// dwarfed reports whether an episode's change is less than a share of the same signal's change at another component at
+// the time.
 func (r reasoning) dwarfed(e episode, share float64) bool {
 	return slices.ContainsFunc(r.all, func(o episode) bool {
 		return o.signal == e.signal && o.overlaps(e, r.near()) && e.change() < share*o.change()
 	})
 }
 
-// exceeds reports whether an episode's change is larger than those of the signals then, at any component.
+// exceeds reports whether an episode's change is larger than the changes of the signals at any component at the time.
 func (r reasoning) exceeds(e episode, signals []string) bool {
 	return !slices.ContainsFunc(r.all, func(o episode) bool {
 		return slices.Contains(signals, o.signal.Name) && o.overlaps(e, r.near()) && o.change() >= e.change()
@@ -340,7 +356,7 @@ func (r reasoning) exceeds(e episode, signals []string) bool {
 // together is the number of scrapes within which firings of one mechanism are one cause.
 const together = 4
 
-// family is the kind of component of a process, as "etcd" of etcd-0; empty for what is no process.
+// family returns the kind of a process, such as "etcd" for etcd-0, or "" if the component is not a process.
 func (f firing) family() string {
 	if by := f.evidence[0].signal.Component; by != model.InstanceLabel && by != "component_instance" {
 		return ""
@@ -353,12 +369,12 @@ func (f firing) family() string {
 	return strings.TrimRight(f.components[0], "-0123456789")
 }
 
-// join adds a firing to the causes, to one of the same kind and family at that time where there is one.
+// join adds a firing to a cause of the same mechanism and family at that time, or to the list.
 func (r reasoning) join(all []firing, f firing) []firing {
 	for i := range all {
 		g := &all[i]
 		within := together * r.o.Step
-		if slices.Equal(g.components, f.components) { // it takes a while to come back
+		if slices.Equal(g.components, f.components) { // the component needs time to recover
 			within = max(within, f.mechanism.Lag)
 		}
 		if g.mechanism != f.mechanism || g.family() != f.family() || f.began.After(g.last.Add(within)) {
@@ -380,9 +396,9 @@ func (r reasoning) join(all []firing, f firing) []firing {
 }
 
 const (
-	// nearShare of each bound suffices for a cause to be among the nearest.
+	// nearShare of each bound suffices for a mechanism to be among the nearest.
 	nearShare = 0.4
-	// nearest is how many of them are listed.
+	// nearest is the number of them that are listed.
 	nearest = 2
 )
 
@@ -392,7 +408,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	causes := r.causes()
 	d := result.Diagnosis{Answer: result.Healthy, Causes: []result.Cause{}, Standing: r.standing(), Doubts: r.disturbedCalm()}
 	d.Symptoms = append(r.unexplained(causes), r.unexplainedGates(causes)...)
-	slices.SortStableFunc(causes, func(a, b firing) int { // a limit explains what no other cause does, so it comes last
+	slices.SortStableFunc(causes, func(a, b firing) int { // limits come last: they explain only what no other cause does
 		return cmp.Or(compareBool(a.mechanism.Load, b.mechanism.Load), a.began.Compare(b.began))
 	})
 	for _, f := range causes {
@@ -422,7 +438,7 @@ func reason(known catalogue, all []series, o Options) result.Diagnosis {
 	return d
 }
 
-// addLimit adds a limit, to one of its kind and components that was reached before if there is one.
+// addLimit adds a limit, or extends the earlier one with the same kind and components.
 func addLimit(all []result.Cause, c result.Cause) []result.Cause {
 	for i := range all {
 		if l := &all[i]; l.Kind == c.Kind && slices.Equal(l.Components, c.Components) {
@@ -476,7 +492,7 @@ func (r reasoning) has(name string) bool {
 	return slices.ContainsFunc(r.recorded, func(one series) bool { return one.signal.Name == name })
 }
 
-// calm reports whether a signal was recorded in the diagnosed time and no component's deviates near a firing.
+// calm reports whether a signal has data and deviates at no component near the time of a firing.
 func (r reasoning) calm(s *signal, f firing) bool {
 	return isComparable(r.recorded, s, r.o) &&
 		!slices.ContainsFunc(r.all, func(e episode) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// TestRoots: what explains each other in a circle does not vanish, its deepest is the cause.
+// TestRoots: mechanisms that explain each other in a circle do not vanish: the deepest is the cause.
 func TestRoots(t *testing.T) {
 	for name, c := range map[string]struct {
 		explained [][]int
@@ -29,7 +29,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestLive: while a cause lasts the calm time stays before it, for a day at most, and the last hour of it is diagnosed.
+// TestLive: while a cause lasts the calm time stays before it, for at most a day, and only the last hour is diagnosed.
 func TestLive(t *testing.T) {
 	start := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
@@ -62,7 +62,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A present of fewer than eight scrapes would hide what takes three.
+// A present of fewer than eight scrapes would hide signals that take three.
 func TestLiveOfRareScrapes(t *testing.T) {
 	live := Live{Step: 2 * time.Minute}
 	if o := live.Options(time.Now()); o.Under.To.Sub(o.Under.From) != 16*time.Minute || o.Calm.To != o.Under.From {
@@ -70,7 +70,7 @@ func TestLiveOfRareScrapes(t *testing.T) {
 	}
 }
 
-// scrapes answers with a target that was scraped so often.
+// scrapes answers with a target that was scraped this many times.
 type scrapes int
 
 func (n scrapes) Range(_ context.Context, _ string, _, end time.Time, _ time.Duration) ([]archive.Series, error) {
@@ -85,7 +85,7 @@ func (n scrapes) Range(_ context.Context, _ string, _, end time.Time, _ time.Dur
 	return []archive.Series{one}, nil
 }
 
-// Too few scrapes to tell their interval are not none.
+// Too few scrapes for an interval give another error than no scrapes.
 func TestIntervalOfFewScrapes(t *testing.T) {
 	for n, want := range map[scrapes]string{0: Nothing.Error(), 2: "cannot tell: fewer than 3 scrapes were recorded then"} {
 		if got, err := Interval(t.Context(), n, time.Now()); err == nil || err.Error() != want {
@@ -97,7 +97,7 @@ func TestIntervalOfFewScrapes(t *testing.T) {
 	}
 }
 
-// TestInterval: extra scrapes at the boundaries of phases, and lost ones, do not change what the interval is.
+// TestInterval: extra scrapes at the boundaries of phases, and lost scrapes, do not change the interval.
 func TestInterval(t *testing.T) {
 	for name, c := range map[string]struct {
 		gaps []float64
@@ -129,7 +129,7 @@ func (j jobs) Range(_ context.Context, _ string, start, end time.Time, _ time.Du
 	return all, nil
 }
 
-// Rates over two scrapes need two of each job, also of one that is scraped too rarely to be seen at first.
+// Rates over two scrapes need two scrapes of each job, including a job that is scraped too rarely to be seen at first.
 func TestIntervalOfTheSlowestJob(t *testing.T) {
 	for want, source := range map[time.Duration]jobs{
 		30 * time.Second: {"kube-apiserver": 15 * time.Second, "etcd": 30 * time.Second},

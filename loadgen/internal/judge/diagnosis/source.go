@@ -14,7 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// OfArchive diagnoses a recorded run, all of it from o.From on where the options name no times: to its last boundary, or its last scrape if it was cut.
+// OfArchive diagnoses a recorded run. If the options name no times, it diagnoses from o.From to the last boundary, or
+// to the last scrape if the run was cut.
 func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Diagnosis, err error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -41,14 +42,15 @@ func OfArchive(ctx context.Context, a *archive.Archive, o Options) (d result.Dia
 	return Diagnose(ctx, source, o)
 }
 
-// referenced answers of a run, and before it of another run as if that had ended more than an hour earlier.
+// referenced answers from a run, and for earlier times from a reference run, as if that had ended more than an hour
+// earlier.
 type referenced struct {
 	run, reference *archive.Archive
-	ends           time.Time     // of the reference, moved
-	moved          time.Duration // how much later the reference is than it was
+	ends           time.Time     // end of the reference, after the move
+	moved          time.Duration // the time by which the reference is moved
 }
 
-// after returns a source in which a reference run lies before a run that began at a time, and when that was.
+// after returns a source in which a reference run lies before a run that began at began, and the time of the reference.
 func after(ctx context.Context, run, reference *archive.Archive, began time.Time) (r referenced, calm result.Span, err error) {
 	first, last, err := reference.Bounds(ctx)
 	if err != nil {
@@ -59,7 +61,7 @@ func after(ctx context.Context, run, reference *archive.Archive, began time.Time
 	return r, result.Span{From: first.Add(r.moved), To: r.ends}, nil
 }
 
-// Range is of Source.
+// Range implements Source.
 func (r referenced) Range(ctx context.Context, expr string, start, end time.Time, step time.Duration) ([]archive.Series, error) {
 	if end.After(r.ends) {
 		return r.run.Range(ctx, expr, start, end, step)
@@ -76,8 +78,9 @@ func (r referenced) Range(ctx context.Context, expr string, start, end time.Time
 // intervals are the usual scrape intervals, in seconds.
 var intervals = []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 300}
 
-// Interval finds the scrape interval before a time, the longest of any job's: the usual one nearest to the gaps between scrapes that
-// half of the time lies in. Extra scrapes, as at the boundaries of phases, split some gaps, and lost ones join some.
+// Interval finds the longest scrape interval of any job before a time. For each job it takes the gap that half of the
+// time lies in, and returns the nearest usual interval. Extra scrapes, as at the boundaries of phases, split some gaps,
+// and lost scrapes join some.
 func Interval(ctx context.Context, source Source, at time.Time) (longest time.Duration, err error) {
 	known := map[string]bool{} // by job
 	none := true
@@ -105,7 +108,8 @@ func Interval(ctx context.Context, source Source, at time.Time) (longest time.Du
 	return 0, tooLittle(fmt.Sprintf("fewer than %d scrapes were recorded then", leastScrapes))
 }
 
-// UpToDate is an error where the last scrape before a time is too old to tell of it: what was a rate is gone then, and gauges seem to go on.
+// UpToDate returns an error if the last scrape before now is too old. Rates have ended then, and gauges would seem to
+// continue.
 func UpToDate(ctx context.Context, source Source, now time.Time, step time.Duration) error {
 	last, err := source.Range(ctx, fmt.Sprintf("max(timestamp(up{%s}))", anyJob), now, now, step)
 	if err != nil || len(last) == 0 {
@@ -119,10 +123,10 @@ func UpToDate(ctx context.Context, source Source, now time.Time, step time.Durat
 	return nil
 }
 
-// staleAfter is how many intervals old the last scrape may be.
+// staleAfter is the maximum age of the last scrape, in intervals.
 const staleAfter = 4
 
-// gapsOf are the seconds between the scrapes of all targets of each job, sorted.
+// gapsOf returns the sorted seconds between the scrapes of all targets of each job.
 func gapsOf(scrapes []archive.Series) map[string][]float64 {
 	gaps := map[string][]float64{}
 	for _, s := range scrapes {

@@ -7,8 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// unexplained returns the symptoms that no cause explains, and adds each explained one to its causes. A limit explains only
-// what no other cause does.
+// unexplained returns the symptoms that no cause explains, and adds each explained symptom to its causes. A limit
+// explains only symptoms that no other cause explains.
 func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	left := []result.Evidence{}
 	for _, e := range r.all {
@@ -19,8 +19,8 @@ func (r reasoning) unexplained(causes []firing) []result.Evidence {
 	return left
 }
 
-// explain adds a symptom to the causes from which it follows, those that are limits or those that are not, and reports
-// whether there are any.
+// explain adds a symptom to the causes from which it follows and reports whether there are any. It considers only
+// limits if limits is set, and only other causes if not.
 func (r reasoning) explain(e episode, causes []firing, limits bool) (explained bool) {
 	for i := range causes {
 		f := &causes[i]
@@ -52,7 +52,8 @@ func (r reasoning) unexplainedGates(causes []firing) (left []result.Evidence) {
 	return left
 }
 
-// explainGate adds a failed gate to the causes, those that are limits or those that are not, during which it broke its bound.
+// explainGate adds a failed gate to the causes during which it broke its bound. It considers only limits if limits is
+// set, and only other causes if not.
 func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (explained bool) {
 	broken := g.Broken
 	if len(broken) == 0 {
@@ -72,7 +73,7 @@ func (r reasoning) explainGate(g FailedGate, causes []firing, limits bool) (expl
 	return explained
 }
 
-// disturbedCalm says what a calm time that the user named was disturbed by, by objectives.
+// disturbedCalm says by which objectives a calm time that the user named was disturbed.
 func (r reasoning) disturbedCalm() (doubts []string) {
 	if r.o.Calm.To.Equal(r.o.Under.From) || r.o.tooShort(r.o.Calm) {
 		return nil // its disturbances are diagnosed, or it is too short
@@ -89,7 +90,8 @@ func (r reasoning) disturbedCalm() (doubts []string) {
 	return doubts
 }
 
-// standing returns the signs of a cause, by a fixed bound, that are no deviation as the calm time has them too.
+// standing returns the signs of a cause that exceed a fixed bound but do not deviate, because they did so in the calm
+// time too.
 func (r reasoning) standing() (all []result.Evidence) {
 	signs := r.catalogue.signs()
 	for _, one := range r.recorded {

@@ -22,11 +22,11 @@ type alert struct {
 	known func(metric string) bool
 }
 
-// book is the rules that a gate may name alerts of: first those that came with the
-// gates, then the shipped ones. All gates on the same ones are judged by one replay.
+// book holds the rules whose alerts a gate may name: first the rules given with the gates, then the shipped ones. All
+// gates on the same ruleset are judged by one replay.
 type book struct {
 	extra *alerting.Ruleset
-	// shipped are read when an alert is first named: most scenarios name none.
+	// shipped reads the shipped rules when an alert is first named: most scenarios name none.
 	shipped func() (*alerting.Ruleset, error)
 }
 
@@ -37,19 +37,19 @@ func newBook(extra alerting.Ruleset) book {
 	})}
 }
 
-// rules are those of the book, in their order.
+// rules returns the rulesets of the book, in order.
 func (b book) rules() ([]*alerting.Ruleset, error) {
 	shipped, err := b.shipped()
 	return []*alerting.Ruleset{b.extra, shipped}, err
 }
 
-// CompileWith is Compile for gates that may name alerts of further rules. Where
-// a name is among these and the shipped ones, these count.
+// CompileWith is Compile for gates that may name alerts of extra rules. An alert of extra takes precedence over a
+// shipped one with the same name.
 func CompileWith(s *scenario.Scenario, extra alerting.Ruleset) ([]Compiled, error) {
 	return compileAll(s, newBook(extra))
 }
 
-// Quiet is a gate for each alert of rules that must not fire in any phase.
+// Quiet returns a gate for each alert of rules. The alert must not fire in any phase.
 func Quiet(s *scenario.Scenario, rules alerting.Ruleset) ([]Compiled, error) {
 	b := newBook(rules)
 	var all []Compiled
@@ -97,7 +97,7 @@ func (c *Compiled) compileAlert(s *scenario.Scenario, path string, b book) error
 	return nil
 }
 
-// replays evaluates the alerts that gates name, those of the same rules at once.
+// replays evaluates the alerts that gates name, with one replay for each ruleset.
 func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*alerting.Ruleset]alerting.History, error) {
 	names := map[*alerting.Ruleset][]string{}
 	for _, c := range gates {
@@ -114,7 +114,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // such as of an archive without a scrape
+		if err != nil { // such as for an archive without a scrape
 			h.Failed = map[string]error{}
 			for _, name := range named {
 				h.Failed[name] = err
@@ -128,7 +128,7 @@ func replays(ctx context.Context, gates []Compiled, a *archive.Archive) (map[*al
 // alertFinding counts how often the alert fired in the phases of Over.
 func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerting.History, phases map[string]result.Phase) (finding, error) {
 	windows := c.windows(phases)
-	f := finding{summed: true} // so that what is missing may still turn a count that is too low
+	f := finding{summed: true} // missing data may still turn a count that is too low
 	if a == nil {
 		f.readings = []reading{{missing: "there is no archive of metrics"}}
 		return f, nil
@@ -145,7 +145,7 @@ func (c Compiled) alertFinding(ctx context.Context, a *archive.Archive, h alerti
 	f.readings = []reading{total}
 	if len(lives) > 0 {
 		f.readings[0].detail = strings.Join(lives, "; ")
-		return f, nil // it is seen: nothing that is missing could undo that
+		return f, nil // it fired: no missing data could undo that
 	}
 	why, notes, err := c.silenceDoubts(ctx, a, h, windows)
 	if err != nil {
@@ -176,8 +176,8 @@ func describeFiring(f alerting.Firing, w window, end time.Time) string {
 	return text
 }
 
-// lookedBack says from when on the alert's rule looked as it fired, and the phase of that moment: the cause may be over.
-// Empty: it looks at the moment alone.
+// lookedBack says how far back the alert's rule looked when it fired, and in which phase that was, because the cause
+// may be over. Empty means the rule does not look back.
 func (c Compiled) lookedBack(f alerting.Firing, phases map[string]result.Phase) string {
 	back := c.alert.rules.Hindsight(c.Alert).Whole()
 	if back == 0 {
@@ -209,7 +209,7 @@ func pending(h alerting.History, name string) string {
 
 func span(d time.Duration) string { return show("seconds", d.Seconds()) }
 
-// silenceDoubts returns reasons why the alert's silence proves nothing.
+// silenceDoubts returns the reasons why the alert's silence proves nothing.
 func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alerting.History, windows []window) (why []reading, notes []string, err error) {
 	for _, w := range windows {
 		if w.missing != "" {
@@ -254,21 +254,21 @@ func (c Compiled) silenceDoubts(ctx context.Context, a *archive.Archive, h alert
 	return why, notes, nil
 }
 
-// harmless reports whether a lost scrape changes nothing about an alert's silence: each range holds two other samples, and the
-// alert was not pending. Prometheus, too, evaluates rules over such a gap.
+// harmless reports whether a lost scrape cannot have silenced an alert: each range holds two other samples, and the
+// alert was not pending. Prometheus also evaluates rules over such a gap.
 func (c Compiled) harmless(gap stretch, h alerting.History) bool {
-	between := gap.to.Sub(gap.from) // of the scrapes around it: two intervals
+	between := gap.to.Sub(gap.from) // between the adjacent scrapes: two intervals
 	if shortest := c.alert.rules.Hindsight(c.Alert).Shortest; shortest > 0 && 2*shortest < 3*between {
 		return false
 	}
 	return !slices.ContainsFunc(h.Firings, func(f alerting.Firing) bool {
-		// It would have fired, had it not been resolved because its series were not there.
+		// A pending alert that was resolved only because its series were missing might have fired.
 		return f.Alert == c.Alert && f.Fired.IsZero() && !f.Resolved.IsZero() && f.Pending.Before(gap.to) && f.Resolved.After(gap.from) && !f.Resolved.After(gap.to)
 	})
 }
 
-// late says why an alert had no time to fire, or to be looked at, in the windows.
-// Rules were first evaluated at a given time.
+// late says why an alert had no time to fire, or was never evaluated, in the windows. first is the time of the first
+// evaluation.
 func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	tooShort := func(format string, args ...any) {
 		why = append(why, reading{missing: fmt.Sprintf(format, args...), short: true})
@@ -292,9 +292,9 @@ func (c Compiled) late(first time.Time, windows []window) (why []reading) {
 	return why
 }
 
-// stretches are the windows with those of phases that follow each other made one.
+// stretches merges the windows of consecutive phases.
 func (c Compiled) stretches(windows []window) (all []window) {
-	last := -2 // the place of the phase before
+	last := -2 // the index of the previous phase
 	for _, w := range windows {
 		at := slices.Index(c.order, w.name)
 		switch {

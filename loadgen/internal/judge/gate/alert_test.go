@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// diskRun is a lab in which etcd-1 is slow in the storm: 1 minute of calm, 2 of
-// storm, 4 of recovery, with a scrape every 5 s.
+// diskRun records a run in which etcd-1 is slow in the storm: 1 minute of calm, 2 of storm and 4 of
+// recovery, with a scrape every 5 s.
 func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*archivetest.Lab, result.Measurements) {
 	t.Helper()
 	l := newLab(t, o)
@@ -37,7 +37,7 @@ func diskRun(t *testing.T, o record.Options, storm func(l *archivetest.Lab)) (*a
 	}}
 }
 
-// An alert fires or does not, and the gate says when and for how long.
+// A gate on an alert says when the alert fired and for how long.
 func TestAlertGates(t *testing.T) {
 	l, m := diskRun(t, record.Options{}, nil)
 	a := l.Archive()
@@ -59,17 +59,17 @@ func TestAlertGates(t *testing.T) {
 	}
 }
 
-// The silence of an alert that could not have fired is no pass.
+// The silence of an alert that could not have fired is not a pass.
 func TestSilentAlertsWithoutData(t *testing.T) {
 	quiet := func(alert string) string { return "{name: g, alert: " + alert + ", fires: false, over: [storm]}" }
 	t.Run("metrics", func(t *testing.T) {
 		l, m := diskRun(t, record.Options{}, nil)
 		a := l.Archive()
 		expect(t, "no archive", judged(t, quiet("EtcdWALFsyncVerySlow"), nil, m), result.NoData, 0, "no archive")
-		// A counter that is not there yet had nothing to count.
+		// A counter that does not exist yet had nothing to count.
 		expect(t, "no event yet", judged(t, quiet("WebhookFailingOpen"), a, m), result.Pass, 0, "apiserver_admission_webhook_fail_open_count had no series yet")
 		expect(t, "never reached", judged(t, quiet("EtcdWALFsyncVerySlow"), a, result.Measurements{Phases: m.Phases[:1]}), result.NoData, 0, "phase storm was never reached")
-		// What was seen stands.
+		// An observed firing stands.
 		expect(t, "seen before the end", judged(t, "{name: g, alert: EtcdWALFsyncSlow, fires: true}", a, result.Measurements{Phases: m.Phases[:2]}), result.Pass, 1, "fired 73 s into storm")
 		short := m.Phases[0]
 		short.End = short.Start.Add(30 * time.Second)
@@ -96,7 +96,7 @@ func TestSilentAlertsWithoutData(t *testing.T) {
 	})
 }
 
-// lose loses a number of scrapes of etcd-1 in a row.
+// lose loses n consecutive scrapes of etcd-1.
 func lose(n int) func(*archivetest.Lab) {
 	return func(l *archivetest.Lab) {
 		l.Parts["etcd-1"].SetDown(true)
@@ -107,8 +107,8 @@ func lose(n int) func(*archivetest.Lab) {
 	}
 }
 
-// One lost scrape is one sample less: alerts are judged as Prometheus evaluates them, unless the scrape may have kept one
-// silent.
+// One lost scrape is one sample less: alerts are judged as Prometheus evaluates them, unless the
+// lost scrape may have kept an alert silent.
 func TestOneLostScrapeLeavesAlertsJudged(t *testing.T) {
 	l, m := diskRun(t, record.Options{}, lose(1))
 	a := l.Archive()
@@ -128,9 +128,9 @@ groups:
       - {alert: LongRange, expr: 'rate(process_cpu_seconds_total{job="etcd"}[15s]) > 1e6'}
 `)
 	for alert, want := range map[string]result.Verdict{
-		"Pending":    result.NoData, // its series ended, so that it had to wait once more
+		"Pending":    result.NoData, // its series ended, so the alert had to wait again
 		"Calm":       result.Pass,
-		"ShortRange": result.NoData, // a single sample was left in the range, which has no rate
+		"ShortRange": result.NoData, // a single sample was left in the range, which gives no rate
 		"LongRange":  result.Pass,
 	} {
 		gates, err := CompileWith(parse(t, "{name: g, alert: "+alert+", fires: false, over: [storm]}"), rules)
@@ -147,7 +147,8 @@ groups:
 	}
 }
 
-// The end of a phase is a scrape, too: one that was lost there is next to one that was lost in the phase after it.
+// The end of a phase is also a scrape: if it was lost, it is adjacent to the first scrape of the
+// next phase.
 func TestLostScrapesOnBothSidesOfABoundary(t *testing.T) {
 	l := newLab(t, record.Options{})
 	work := func(n int) (end time.Time) {
@@ -199,7 +200,7 @@ func parseRules(t *testing.T, text string) alerting.Ruleset {
 	return rules
 }
 
-// Rules of a user's own are judged as the shipped ones are, and come before them.
+// A user's rules are judged like the shipped ones, and take precedence over them.
 func TestAlertsOfOtherRules(t *testing.T) {
 	rules := parseRules(t, `
 groups:
@@ -235,8 +236,8 @@ groups:
 	}
 }
 
-// The silence of rules that had no time to look, or that are about another
-// monitoring's labels, is no pass.
+// The silence of rules that were not evaluated in time, or that use another monitoring system's
+// labels, is not a pass.
 func TestUnevaluatedRulesHaveNoData(t *testing.T) {
 	rules := parseRules(t, `
 groups:
@@ -308,7 +309,8 @@ func TestInvalidAlertGates(t *testing.T) {
 	}
 }
 
-// A disk that is slow for 18 s fires EtcdWALFsyncSlow a minute after it is fast again: what counts is in the rule's range.
+// A disk that is slow for 18 s makes EtcdWALFsyncSlow fire a minute after it is fast again, because
+// of the rule's range.
 func TestAlertAfterItsCause(t *testing.T) {
 	l := newLab(t, record.Options{})
 	phase := func(name string, length, slow time.Duration) result.Phase {

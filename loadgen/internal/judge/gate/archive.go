@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// window is one stretch of the run that is judged as a whole.
+// window is a part of the run that is judged as a whole.
 type window struct {
 	name       string
 	phases     []string
@@ -31,8 +31,8 @@ func (w *window) extend(next window) {
 	w.name, w.end, w.phases = first+" to "+next.name, next.end, append(w.phases, next.phases...)
 }
 
-// windows of the gate: one for each phase of Over, or one for each stretch of
-// consecutive phases.
+// windows returns the gate's windows: one for each phase of Over, or one for each
+// sequence of consecutive phases.
 func (c Compiled) windows(phases map[string]result.Phase) []window {
 	var all []window
 	joins := false
@@ -53,8 +53,8 @@ func (c Compiled) windows(phases map[string]result.Phase) []window {
 	return all
 }
 
-// scrapedFinding evaluates the gate's PromQL over the archive. An error is
-// the context's end only: all else is a finding.
+// scrapedFinding evaluates the gate's PromQL over the archive. It fails only if ctx
+// ends; any other problem is a finding.
 func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases map[string]result.Phase) (finding, error) {
 	f := finding{summed: c.objective.Sums}
 	if a == nil {
@@ -84,16 +84,17 @@ func (c Compiled) scrapedFinding(ctx context.Context, a *archive.Archive, phases
 	return f, nil
 }
 
-// targets are the instances whose metrics a gate reads.
+// targets lists the instances whose metrics a gate reads.
 type targets struct {
 	instances []string
 	missing   string
-	// unborn are metrics that had no series in the whole run.
+	// unborn lists metrics that had no series in the whole run.
 	unborn []string
 }
 
-// targets of a built-in objective are all instances of the components it
-// needs; those of an expression are the ones that ever had a series it selects.
+// targets returns all instances of the components that a built-in objective needs.
+// For an expression, it returns the instances that ever had a series which the
+// expression selects.
 func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, error) {
 	first, last, err := a.Bounds(ctx)
 	if err != nil {
@@ -112,7 +113,8 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 	}
 	for _, selector := range c.reads {
 		if c.objective.Name == "expr" {
-			// "or vector(0)" would make a value of what no target could have counted.
+			// Otherwise "or vector(0)" would give a value that no target can have
+			// counted.
 			why, err := alerting.WhyNoSeriesFits(ctx, a, first, last, selector)
 			if err != nil || why != "" {
 				return targets{missing: why}, err
@@ -124,14 +126,14 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			return t, err
 		}
 		if len(found) == 0 {
-			// A labelled series may not be born yet; a metric that is in no
-			// series at all was not recorded.
+			// A labelled series may not exist yet. A metric without any series was
+			// not recorded.
 			if found, err = a.Instances(ctx, first, last, archive.Equal(model.MetricNameLabel, metric)); err != nil {
 				return t, err
 			}
 		}
-		// A component is known to have it, and a second selector may have been
-		// put there for the time before it counts: "or 0 * other".
+		// If a component is known to have the metric, a second selector may cover the
+		// time before its first count: "or 0 * other".
 		unborn := len(found) == 0 && c.objective.Name == "expr" && len(c.reads) > 1 && c.known(metric)
 		if unborn && !slices.Contains(t.unborn, metric) {
 			t.unborn = append(t.unborn, metric)
@@ -143,7 +145,7 @@ func (c Compiled) targets(ctx context.Context, a *archive.Archive) (targets, err
 			t.instances = append(t.instances, found...)
 		}
 	}
-	if len(t.instances) == 0 { // all of it is unborn, if anything
+	if len(t.instances) == 0 { // all metrics are unborn
 		return targets{missing: "none of the metrics was recorded: no target exposes them, or record.drop names them"}, nil
 	}
 	slices.Sort(t.instances)
@@ -221,8 +223,8 @@ func describe(set map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// explainQuantile describes the samples of a quantile, and whether it lies past
-// the last bucket, where the true value is not known.
+// explainQuantile describes the samples of a quantile. It also checks whether the
+// quantile lies beyond the last bucket, where the true value is unknown.
 func (c Compiled) explainQuantile(ctx context.Context, a *archive.Archive, w window, group map[string]string, r *reading) error {
 	expr := fill(c.objective.Histogram.buckets(), archive.Window(w.start, w.end), 1)
 	samples, err := a.Instant(ctx, expr, w.end)

@@ -11,13 +11,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// onBusyMachine begins the reason why what took time is not judged.
+// onBusyMachine begins the reason why a time is not judged.
 const onBusyMachine = "measured on a busy machine: "
 
-// withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs kept
-// the machine busy: they tell as much about those as about the cluster. A time that holds its bound there is a pass, as a busy
-// machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled says that the components ran on the
-// generator's machine; it is not known of a user's cluster, so only measurements of the generator itself are withheld.
+// withholdBusyMachine withholds times that break their upper bound and were measured in a phase in which other programs
+// kept the machine busy: they depend on those programs as much as on the cluster. A time that holds its bound there
+// passes, because a busy machine makes nothing faster. Counts, shares and alerts keep their verdict. bundled says that
+// the components ran on the generator's machine. For a user's cluster that is unknown, so only the generator's own
+// measurements are withheld.
 func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string]result.Phase) finding {
 	if c.boundless || c.op != "<=" || !c.inSeconds() || !bundled && !c.objective.Client {
 		return f
@@ -34,8 +35,8 @@ func (c Compiled) withholdBusyMachine(f finding, bundled bool, phases map[string
 	return f
 }
 
-// busy says why the machine was busy while a value was measured; empty: it was not. The time before the first phase, in which
-// the nodes register, is taken to be as the first phase.
+// busy says why the machine was busy while a value was measured. Empty means it was not. The time before the first
+// phase, in which the nodes register, counts as busy if the first phase was.
 func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	in := c.measuredIn(r)
 	if r.of == theRun {
@@ -49,7 +50,7 @@ func (c Compiled) busy(r reading, phases map[string]result.Phase) string {
 	return ""
 }
 
-// busyIn says why the machine was busy in a phase, with the phase; empty: it was not.
+// busyIn says why the machine was busy in a phase, and names the phase. Empty means it was not.
 func busyIn(p result.Phase) string {
 	if p.Machine == nil || p.Machine.Busy == "" {
 		return ""
@@ -57,8 +58,8 @@ func busyIn(p result.Phase) string {
 	return p.Machine.Busy + " in " + p.Name
 }
 
-// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or by the metrics that PromQL reads for
-// a bound without a unit.
+// inSeconds reports whether the value is a time: by the unit of the objective or the bound, or for a bound without a
+// unit by the metrics that PromQL reads.
 func (c Compiled) inSeconds() bool {
 	switch {
 	case c.objective.Unit == scenario.Seconds:
@@ -103,7 +104,7 @@ func isTime(n parser.Node) bool {
 	return false
 }
 
-// reads reports whether PromQL reads a metric whose name ends so.
+// reads reports whether PromQL reads a metric whose name has the suffix.
 func reads(n parser.Node, suffix string) bool {
 	found := false
 	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {

@@ -16,37 +16,37 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Compiled is a gate that is known to be judgeable: its objective exists, its
-// PromQL parses, its bound has the right unit, its phases and loads are there.
+// Compiled is a gate that can be judged: its objective exists, its PromQL parses, its
+// bound has the right unit, and its phases and loads exist.
 type Compiled struct {
 	scenario.Gate
 	objective Objective
 	op        string  // "<=" or ">="
 	bound     float64 // in the objective's unit
-	boundless bool    // of a figure: nothing passes or fails by the bound
+	boundless bool    // a figure: its bound does not decide
 	order     []string
-	// strict: every phase of Over must have data.
+	// strict requires data in every phase of Over.
 	strict bool
-	// expects are the loads that must have something to show.
+	// expects lists the loads that must have results.
 	expects []place
-	// failures are the phases in which nodes fail.
+	// failures lists the phases in which nodes fail.
 	failures []string
-	// reads are the selectors of the PromQL.
+	// reads lists the selectors of the PromQL.
 	reads [][]*labels.Matcher
-	// outages are those of the run that is judged.
+	// outages are the outages of the run to judge.
 	outages timeline.Outages
-	// known are the metrics that components are known to have.
+	// known reports whether a component is known to have a metric.
 	known func(metric string) bool
-	// alert of a gate that names one; nil for others.
+	// alert is the alert that the gate names, or nil.
 	alert *alert
-	// noDataAllowed: a lack of data counts for nothing.
+	// noDataAllowed ignores missing data.
 	noDataAllowed bool
 }
 
 type place struct{ phase, load string }
 
-// Compile checks the gates of a scenario before anything starts. All errors
-// are joined, one line each, naming the field.
+// Compile checks the gates of a scenario before anything starts. It joins all errors, one
+// line each, which name the field.
 func Compile(s *scenario.Scenario) ([]Compiled, error) { return CompileWith(s, nil) }
 
 func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
@@ -54,7 +54,7 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	var errs []error
 	for _, g := range s.Gates {
 		if len(g.Variants) > 0 {
-			continue // it belongs to variants, and this is none
+			continue // it belongs to variants, and this is not one of them
 		}
 		c, err := compile(s, g, "gates."+g.Name, b)
 		if err != nil {
@@ -67,7 +67,7 @@ func compileAll(s *scenario.Scenario, b book) ([]Compiled, error) {
 	if !s.Recorded() {
 		errs = append(errs, contradictions(s, all)...)
 	}
-	if len(errs) == 0 && !s.Recorded() { // else the gates that it names are told of already
+	if len(errs) == 0 && !s.Recorded() { // else the errors of the gates are reported already
 		_, wrong := Stops(s)
 		errs = append(errs, wrong)
 	}
@@ -158,7 +158,8 @@ func compile(s *scenario.Scenario, g scenario.Gate, path string, b book) (Compil
 	return c, c.placeLoads(s, path)
 }
 
-// unitOf is the unit that a bound is written in, none of a bare number.
+// unitOf returns the unit in which a bound is written, or scenario.Number for a plain
+// number.
 func unitOf(b *scenario.Bound) scenario.Unit {
 	for _, u := range []scenario.Unit{scenario.Seconds, scenario.Size, scenario.PerHour, scenario.PerSec, scenario.Ratio} {
 		if b.Fits(u) && !b.Fits(scenario.Count) {
@@ -201,7 +202,7 @@ func (c *Compiled) placeLoads(s *scenario.Scenario, path string) error {
 	return nil
 }
 
-// running lists which loads give these results in which phases.
+// running lists the loads that give these results, and their phases.
 func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	var all []place
 	held := slices.Clone(s.Background)
@@ -221,9 +222,9 @@ func running(s *scenario.Scenario, of scenario.LoadResult) []place {
 	return all
 }
 
-// Families lists the metrics that the scenario's gates, figures and signals read,
-// by the names of their series: the recorder keeps them besides its own list.
-// What does not compile is left out.
+// Families lists the metrics that the scenario's gates, figures and signals read, by the
+// names of their series. The recorder keeps them in addition to its own list. It skips
+// gates, figures and signals that do not compile.
 func Families(s *scenario.Scenario) []string {
 	gates, _ := Compile(s)
 	figures, _ := Figures(s)
@@ -244,16 +245,16 @@ func Families(s *scenario.Scenario) []string {
 	return slices.Compact(all)
 }
 
-// Lacks are the components whose metrics the gate reads and which are not
-// among the jobs on offer: it will have no data.
+// Lacks returns the components whose metrics the gate reads and that are not among jobs.
+// Without them the gate has no data.
 func (c Compiled) Lacks(jobs []string) []string {
 	return slices.DeleteFunc(slices.Clone(c.objective.Needs), func(job string) bool {
 		return slices.Contains(jobs, job)
 	})
 }
 
-// Figures checks the rows of the scenario's comparison, as Compile does its
-// gates: a figure is a gate that nothing passes or fails by.
+// Figures checks the rows of the scenario's comparison, as Compile does its gates. A
+// figure is a gate whose bound does not decide.
 func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	var all []Compiled
 	var errs []error
@@ -261,7 +262,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 		g := scenario.Gate{
 			Name: f.Name, Objective: f.Objective, Expr: f.Expr, Load: f.Load, Signal: f.Signal, Transition: f.Transition, Quantile: f.Quantile, Figure: f.Figure, Over: f.Over, Together: f.Together,
 		}
-		// The bound is there for its side only: which of several values is the worst.
+		// The bound only says which of several values is the worst.
 		least := "max"
 		if o := find(f.Objective); o != nil {
 			least, _, _ = strings.Cut(o.Default, ":")
@@ -292,7 +293,7 @@ func Figures(s *scenario.Scenario) ([]Compiled, error) {
 	return all, errors.Join(errs...)
 }
 
-// Measure takes the figures of a run. One without data says why.
+// Measure returns the figures of a run. A figure without data says why.
 func Measure(ctx context.Context, figures []Compiled, rec *rundir.Recorded) ([]result.Figure, error) {
 	all := []result.Figure{}
 	outages, _ := timeline.Of(rec.Timeline).Outages()

@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// What is wrong with a gate is said before anything starts, in one line with
-// file, line, field and a hint.
+// Errors in a gate are reported before anything starts, in one line with the file, line,
+// field and a hint.
 func TestCompileErrors(t *testing.T) {
 	const at = "lab.yaml:19: gates.g."
 	for gate, want := range map[string]string{
@@ -66,7 +66,7 @@ func TestCatalogueCompiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen := map[string]bool{} // gates that some way to run it judges
+		seen := map[string]bool{} // gates that are judged in some variant
 		for _, s := range append(s.AllVariants(), s) {
 			gates, err := Compile(s)
 			if err != nil || len(gates) == 0 {
@@ -82,7 +82,7 @@ func TestCatalogueCompiles(t *testing.T) {
 	}
 }
 
-// What a stricter check would refuse by mistake.
+// A stricter check would refuse these by mistake.
 func TestUsefulBoundsAndPromQLCompile(t *testing.T) {
 	for _, gate := range []string{
 		"objective: watch-lost, max: 0", "objective: unsent, max: 0", "objective: unsent, max: 0%", "objective: achieved, min: 100%", "objective: watch-delivery, max: 0s",
@@ -98,7 +98,7 @@ func TestUsefulBoundsAndPromQLCompile(t *testing.T) {
 	}
 }
 
-// Gates contradict each other however their PromQL is laid out.
+// Contradictions between gates are found for any layout of their PromQL.
 func TestContradictionsAreFoundInThePromQL(t *testing.T) {
 	const first = `{name: a, expr: 'max by (x, y) (rate(n{b="1", a="2"}[$window]))', max: 1}`
 	for second, contradicts := range map[string]bool{
@@ -133,7 +133,7 @@ func TestWarningsOfPromQL(t *testing.T) {
 	}
 }
 
-// The recorder is told of every metric that gates read.
+// Families lists every metric that gates read.
 func TestFamilies(t *testing.T) {
 	got := Families(parse(t, "{name: a, objective: wal-fsync-slow, max: 1%}", "{name: b, expr: 'max(my_own_metric)', max: 1}",
 		"{name: c, expr: 'max(my_own_metric) / scalar(other_total)', max: 1}"))

@@ -40,7 +40,7 @@ func customFigure(e evidence) finding {
 	return f
 }
 
-// customReading refuses a figure whose unit is not that of the bound. A bound without a unit takes any.
+// customReading refuses a figure whose unit differs from the bound's. A bound without a unit accepts any.
 func (e evidence) customReading(f result.CustomFigure) reading {
 	if u := e.objective.Unit; u != scenario.Number && string(u) != f.Unit {
 		return reading{missing: fmt.Sprintf("figure %s is in %s, and its bound in %s", e.Figure, nameUnit(scenario.Unit(f.Unit)), u)}

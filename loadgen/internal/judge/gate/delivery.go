@@ -13,16 +13,18 @@ import (
 )
 
 const (
-	// slowAnswer is the objective of SIG Scalability for mutating calls, in seconds: answers that take longer are the cluster's limit.
+	// slowAnswer is the objective of SIG Scalability for mutating calls, in seconds. If answers take longer, the cluster is the
+	// limit.
 	slowAnswer = 1.0
-	// leastMissing is how many arrivals must be missing: one may be so by rounding.
+	// leastMissing is the minimum number of missing arrivals that counts: a single one may be due to rounding.
 	leastMissing = 2
-	// leastLate is by how many seconds an action, or the answers at the end of a phase, must be late: a pause of the generator takes less.
+	// leastLate is the delay in seconds from which an action, or the answers at the end of a phase, count as late: a pause of the
+	// generator is shorter.
 	leastLate = 0.5
 )
 
-// deliver returns the phases of a run with what their loads and actions did of what they were asked. It is the one place that fills
-// Deliveries in. A nil scenario has the default bounds.
+// deliver returns the phases of a run with the Deliveries of their loads and actions: what was asked and what was done. Only
+// deliver sets Deliveries. A nil scenario has the default bounds.
 func deliver(s *scenario.Scenario, gates []Compiled, m result.Measurements) []result.Phase {
 	d := delivering{s: s, gates: gates, m: m}
 	phases := slices.Clone(m.Phases)
@@ -38,7 +40,8 @@ type delivering struct {
 	m     result.Measurements
 }
 
-// least is the share that a load must achieve in a phase: its own, else the scenario's, or less where a gate asks for less.
+// least returns the share that a load must achieve in a phase: its own bound, else the scenario's, or less if a gate asks for
+// less.
 func (d delivering) least(phase, load string) float64 {
 	var own *scenario.Bound
 	if d.s != nil {
@@ -57,7 +60,7 @@ func (d delivering) least(phase, load string) float64 {
 	return least
 }
 
-// traced returns the share of a replay's traced requests that have each status code; false: the load is no replay.
+// traced returns the share of each status code in a replay's traced requests, or false if the load is not a replay.
 func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	i := slices.IndexFunc(d.m.Replays, func(r result.Replay) bool { return r.Load == load })
 	if i < 0 {
@@ -77,8 +80,8 @@ func (d delivering) traced(load string) (shares map[string]float64, ok bool) {
 	return shares, true
 }
 
-// answeredAsTraced counts the refusals that a replay's trace has too: those that depend on the state of objects, and others up to
-// their share in the trace. 429 never counts.
+// answeredAsTraced counts the refusals that a replay's trace has too: all refusals that depend on the state of objects, and
+// others up to their share in the trace. 429 never counts.
 func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n int64) {
 	total := int64(0)
 	for _, count := range outcomes {
@@ -96,13 +99,13 @@ func answeredAsTraced(outcomes map[string]int64, shares map[string]float64) (n i
 	return n
 }
 
-// young is the number of last arrivals that need no answer yet. They arrived within the last median service time, which counts as least
-// to slowAnswer seconds.
+// young returns the number of last arrivals that need no answer yet: they arrived within the last median service time, which is
+// taken to be between least and slowAnswer seconds.
 func young(r result.Requests, least float64) int64 {
 	return int64(math.Ceil(r.OfferedRate * max(min(r.Service.P50, slowAnswer), least)))
 }
 
-// owed is how many answers were due to come in the phase.
+// owed returns the number of answers that were due in the phase.
 func owed(r result.Requests, least float64) int64 {
 	return max(r.Offered-min(r.Backlog, young(r, least)), 0)
 }
@@ -151,7 +154,7 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// inFlight is how many requests of a load may be under way; 0: not known.
+// inFlight returns the maximum number of a load's requests in flight, or 0 if unknown.
 func (d delivering) inFlight(name string) int {
 	if d.s != nil {
 		for _, l := range d.s.Loads() {
@@ -163,7 +166,7 @@ func (d delivering) inFlight(name string) int {
 	return 0
 }
 
-// appendJudged judges what was asked and done in a phase. Loads and actions without anything due are left out.
+// appendJudged judges what was asked and done in a phase. It skips loads and actions without anything due.
 func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.Phase) []result.Delivery {
 	if out.Asked == 0 {
 		return all
@@ -180,7 +183,8 @@ func appendJudged(all []result.Delivery, out result.Delivery, w work, p result.P
 	return append(all, out)
 }
 
-// judgeShare says what kept a share from its least, as limit does; nothing, where it is not under it or not judged.
+// judgeShare returns the limit that kept a share below its minimum, as limit does. It returns "" if the share is not below or not
+// judged.
 func judgeShare(out result.Delivery, w work, p result.Phase, during, late float64) (limit, why string) {
 	if out.Share >= out.Least || p.Interrupted || p.Steered() {
 		return "", ""
@@ -188,7 +192,7 @@ func judgeShare(out result.Delivery, w work, p result.Phase, during, late float6
 	return w.limit(p, out.Least, during, late)
 }
 
-// watches compares the watches whose opening was due by the end of a phase with those that are open. Runs of old did not record it.
+// watches compares the watches that were due to open by the end of a phase with the open ones. Old runs did not record this.
 func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	for _, seen := range p.Watches {
 		w := work{errors: float64(seen.Failed), backlog: float64(max(seen.Due-seen.Open, 0)), outcomes: seen.Failures}
@@ -199,7 +203,7 @@ func (d delivering) watches(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// actions compares the rounds of each action with those that were due, and its requests with its rate.
+// actions compares the rounds of each action with the due rounds, and its requests with its rate.
 func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	for _, a := range p.Actions {
 		path := fmt.Sprintf("phases.%s.actions[%d]", p.Name, a.Index)
@@ -230,7 +234,7 @@ func (d delivering) actions(p result.Phase) (all []result.Delivery) {
 	return all
 }
 
-// ofAction is the share that an action asks for itself; nil: none.
+// ofAction returns the share that an action itself asks for, or nil.
 func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	if d.s == nil {
 		return nil
@@ -241,7 +245,7 @@ func (d delivering) ofAction(phase string, index int) *scenario.Bound {
 	return nil
 }
 
-// overall compares what is measured of the whole run, in its last phase: the watches of replays, and histories.
+// overall compares, in the last phase, the measurements of the whole run: the watches of replays, and histories.
 func (d delivering) overall(i int) (all []result.Delivery) {
 	if i < len(d.m.Phases)-1 {
 		return nil
@@ -271,7 +275,7 @@ func (d delivering) overall(i int) (all []result.Delivery) {
 	return all
 }
 
-// undelivered says in a line each which loads and actions did less than they were asked: failures by the cluster, and doubts.
+// undelivered lists the loads and actions that did less than asked, one line each: failures by the cluster, and doubts.
 func undelivered(phases []result.Phase) (failures, doubts []string) {
 	for _, p := range phases {
 		for _, d := range p.Deliveries {
@@ -287,7 +291,7 @@ func undelivered(phases []result.Phase) (failures, doubts []string) {
 	return failures, doubts
 }
 
-// shortfall is a delivery in one line.
+// shortfall describes a delivery in one line.
 func shortfall(phase string, d result.Delivery) string {
 	what := fmt.Sprintf("load %s in %s", d.Name, phase)
 	if d.Path != "" {

@@ -10,16 +10,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// work holds what was seen of a load's requests, or of an action's.
+// work holds the observations of a load's or an action's requests.
 type work struct {
 	missing, errors, backlog, unsent, late float64
-	// all: seconds that requests took; slow: the least part of it that went into requests slower than slowAnswer.
+	// all is the time in seconds that requests took, and slow the minimum part of it spent in requests slower than slowAnswer.
 	all, slow float64
 	p50       float64
 	outcomes  map[string]int64
-	full      string // what bounds how many requests are under way; "": nothing
-	cut       string // how far it came before the phase ended; "": it ended
-	queues    bool   // what finds it full waits, and is not unsent
+	full      string // the limit on requests in flight; "": none
+	cut       string // the progress when the phase ended; "": it finished
+	queues    bool   // arrivals wait when the limit is reached, instead of being unsent
 	load      bool   // not an action
 }
 
@@ -30,7 +30,7 @@ func (w *work) add(l result.Latency) {
 	w.p50 = max(w.p50, l.P50)
 }
 
-// slowSeconds are the seconds that requests slower than slowAnswer took at least, as far as the quantiles tell.
+// slowSeconds returns the minimum time in seconds that requests slower than slowAnswer took, as far as the quantiles show.
 func slowSeconds(l result.Latency) float64 {
 	n := float64(l.Count)
 	at := [...]struct{ q, v float64 }{{0.5, l.P50}, {0.9, l.P90}, {0.95, l.P95}, {0.99, l.P99}, {0.999, l.P999}, {1, l.Max}}
@@ -51,11 +51,12 @@ func slowSeconds(l result.Latency) float64 {
 	return sum
 }
 
-// isSlow reports whether the cluster's answers are slow: the median is, or most of the time went into slow ones.
+// isSlow reports whether the cluster's answers are slow: the median is, or most of the time was spent in slow answers.
 func (w work) isSlow() bool { return w.p50 > slowAnswer || w.all > 0 && 2*w.slow >= w.all }
 
-// limit says what kept work from its least share: the rule of docs/reference/objectives.md. It was under way for `during` seconds of the
-// phase; `late` of them are too many. The generator was the limit where the share would be reached without its own delay.
+// limit returns what kept work below its minimum share, by the rule in docs/reference/objectives.md. The work lasted `during`
+// seconds of the phase, and `late` of them are too many. The generator was the limit if the share would be reached without its
+// own delay.
 func (w work) limit(p result.Phase, least, during, late float64) (limit, why string) {
 	half := w.missing / 2
 	stalled := p.StalledSeconds * during / max(p.Seconds(), during)
@@ -89,7 +90,7 @@ func (w work) limit(p result.Phase, least, during, late float64) (limit, why str
 	return result.LimitAsked, w.took() + ": a round takes longer than the time to the next"
 }
 
-// slowedBy is the limit where answers were slow in a phase: the cluster, unless other programs kept its machine busy.
+// slowedBy returns the limit if answers were slow in a phase: the cluster, unless other programs kept its machine busy.
 func slowedBy(p result.Phase) string {
 	if busyIn(p) != "" {
 		return result.LimitMachine
@@ -97,7 +98,7 @@ func slowedBy(p result.Phase) string {
 	return result.LimitCluster
 }
 
-// slowedOn says that a phase was measured on a busy machine; empty: it was not.
+// slowedOn says that a phase was measured on a busy machine. Empty means it was not.
 func slowedOn(p result.Phase) string {
 	if busy := busyIn(p); busy != "" {
 		return "; " + onBusyMachine + busy
@@ -105,7 +106,7 @@ func slowedOn(p result.Phase) string {
 	return ""
 }
 
-// took says how long requests took; empty: it was not measured.
+// took says how long requests took. Empty means it was not measured.
 func (w work) took() string {
 	if w.p50 == 0 && w.all == 0 {
 		return ""
@@ -116,7 +117,7 @@ func (w work) took() string {
 	return fmt.Sprintf("requests took %s (p50)", show(scenario.Seconds, w.p50))
 }
 
-// rest tells of what was not sent, failed or was not answered.
+// rest describes requests that were not sent, failed or were not answered.
 func (w work) rest() (text string) {
 	if w.unsent > 0 {
 		text += fmt.Sprintf("; %.0f arrivals unsent", w.unsent)
@@ -130,7 +131,7 @@ func (w work) rest() (text string) {
 	return text
 }
 
-// refused is how many requests were answered with an error status.
+// refused returns the number of requests that were answered with an error status.
 func (w work) refused() (n float64) {
 	for code, count := range w.outcomes {
 		if len(code) == 3 && code[0] >= '4' && code[0] <= '5' {
@@ -140,7 +141,7 @@ func (w work) refused() (n float64) {
 	return min(n, w.errors)
 }
 
-// worst is the outcome of most failed requests.
+// worst returns the most frequent outcome of failed requests.
 func (w work) worst() string {
 	most, of := int64(0), ""
 	for _, code := range slices.Sorted(maps.Keys(w.outcomes)) {

@@ -18,36 +18,37 @@ type evidence struct {
 	signals  []result.Signal
 }
 
-// reading is one value, of one phase or load, or why there is none.
+// reading is one value of a phase or load, or the reason why there is no value.
 type reading struct {
-	of    string // what it is the value of: "phase storm", "storm/patch"
+	of    string // source of the value: "phase storm", "storm/patch"
 	phase string
-	// measuredIn are the phases in which it was measured, where that is not phase alone.
+	// measuredIn lists the phases in which it was measured, if that is not only phase.
 	measuredIn []string
 	value      float64
-	// external is the value without the generator's own delay; nil: the same, or unknown.
+	// external is the value without the generator's own delay. Nil means it is the same
+	// or unknown.
 	external *float64
-	// withheld: there is a value, which missing keeps from being judged.
+	// withheld: there is a value, but missing says why it is not judged.
 	withheld bool
-	// missing says why there is no value; nothing means that nothing
-	// happened that could have been measured.
+	// missing says why there is no value. nothing means that there was nothing to
+	// measure.
 	missing string
 	nothing bool
-	// short: missing says that the run is too short, of an alert.
+	// short: missing says that the run is too short for an alert.
 	short bool
-	// alike: missing is said once, of all phases that have it.
+	// alike: missing is reported once for all phases that share it.
 	alike bool
-	// failed is a failure whatever the value: a condition that was not met.
+	// failed makes the gate fail for any value, because a condition was not met.
 	failed bool
-	// atLeast: the true value is at or past this one.
+	// atLeast: the true value is this one or beyond it.
 	atLeast bool
 	detail  string
 }
 
 type finding struct {
 	readings []reading
-	// whole: the readings are one value that is wrong if any is missing.
-	// summed: they are added up. Otherwise the worst counts.
+	// whole: the readings are one value, which is wrong if any is missing. summed: the
+	// readings are added up. Otherwise the worst reading counts.
 	whole, summed bool
 }
 
@@ -56,7 +57,7 @@ func (f finding) lacks() bool {
 	return slices.ContainsFunc(f.readings, func(r reading) bool { return r.missing != "" })
 }
 
-// perPhase reads one value of each phase of Over that was reached.
+// perPhase reads one value of each phase of Over.
 func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	var f finding
 	for _, name := range e.Over {
@@ -73,15 +74,15 @@ func (e evidence) perPhase(read func(result.Phase) reading) finding {
 	return f
 }
 
-// without makes a reading one without a value, for a reason, if it has none already.
+// without sets the reason for a missing value, unless it is already set.
 func (r *reading) without(why string) {
 	if why != "" && r.missing == "" {
 		r.missing, r.nothing = why, false
 	}
 }
 
-// perLoad reads the values of each load that was expected, in each phase: one for each
-// kind of its requests. A load that is not there at all is read as nothing.
+// perLoad reads the values of each expected load in each phase, one for each kind of its
+// requests. A load without data is read as nothing.
 func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) string, read func(T) reading) finding {
 	var f finding
 	measured := map[string]bool{}
@@ -106,7 +107,8 @@ func perLoad[T any](e evidence, loads func(result.Phase) []T, name func(T) strin
 	return f
 }
 
-// requireLoads adds a reading without a value for each load that is silent all through the run.
+// requireLoads adds a reading without a value for each load that has no data in the whole
+// run.
 func (f *finding) requireLoads(e evidence, measured map[string]bool) {
 	for _, load := range loadsOf(e.expects) {
 		if !measured[load] {
@@ -125,7 +127,8 @@ func loadsOf(places []place) []string {
 	return all
 }
 
-// lack says why a phase has no data: it was not reached, or not run as the scenario says. Empty: it has.
+// lack says why a phase has no data: it was not reached, or did not run as the scenario
+// says. Empty means it has data.
 func lack(name string, phases map[string]result.Phase) string {
 	p, reached := phases[name]
 	switch {
@@ -148,8 +151,8 @@ func (e evidence) perWatches(read func(result.Watches) reading) finding {
 	return perLoad(e, watches, func(w result.Watches) string { return w.Load }, read)
 }
 
-// requireEnds adds a reading without a value for each node failure whose end was not seen
-// in its phase or a later one.
+// requireEnds adds a reading without a value for each node failure whose end was not
+// observed in its phase or a later one.
 func (f *finding) requireEnds(e evidence) {
 	for _, failed := range e.failures {
 		at := slices.Index(e.order, failed)
@@ -172,8 +175,8 @@ func (s share) add(o share) share { return share{s.part + o.part, s.of + o.of} }
 
 func (s share) ratio() float64 { return float64(s.part) / float64(max(s.of, 1)) }
 
-// ratioOf is one ratio over all loads and phases; external is a load's share
-// without what may have been the generator's own doing.
+// ratioOf returns one ratio over all loads and phases. external returns a load's share
+// without requests that the generator's own delay may have affected.
 func (e evidence) ratioOf(noun string, read, external func(result.Requests) share) finding {
 	var all, others share
 	f := e.perRequests(func(r result.Requests) reading {
@@ -202,7 +205,7 @@ func (e evidence) ratioOf(noun string, read, external func(result.Requests) shar
 }
 
 // withholdGeneratorDelay withholds values of client objectives that the generator's own
-// delay may have caused: where it was saturated in a phase of the value, or where the
+// delay may have caused: the generator was saturated in a phase of the value, or the
 // value breaks the bound and would hold it without that delay. Server-side metrics, and
 // facts that no delay can cause, keep their verdict.
 func (e evidence) withholdGeneratorDelay(f finding) finding {
@@ -233,7 +236,7 @@ func (e evidence) withholdGeneratorDelay(f finding) finding {
 }
 
 // saturation says why a value cannot be trusted: the generator was saturated in a phase
-// that it was measured in. A value of the whole run, such as the registration of nodes,
+// in which it was measured. A value of the whole run, such as the registration of nodes,
 // belongs to the time before the first phase.
 func (e evidence) saturation(r reading) string {
 	if r.of == theRun {
@@ -250,7 +253,7 @@ func (e evidence) saturation(r reading) string {
 	return ""
 }
 
-// saturatedOutside are the bounds that the generator passed in none of the phases.
+// saturatedOutside returns the bounds that the generator exceeded outside of all phases.
 func (e evidence) saturatedOutside() []string {
 	outside := slices.Clone(e.m.Generator.Saturated)
 	for _, p := range e.m.Phases {
@@ -259,8 +262,9 @@ func (e evidence) saturatedOutside() []string {
 	return outside
 }
 
-// measuredIn are the phases in which a value was measured. One of no single phase, such as
-// the recovery from a fault, belongs to the gate's phases and all after them.
+// measuredIn returns the phases in which a value was measured. A value that belongs to no
+// single phase, such as the recovery from a fault, belongs to the gate's phases and all
+// later ones.
 func (c Compiled) measuredIn(r reading) []string {
 	switch {
 	case r.measuredIn != nil:
@@ -287,8 +291,8 @@ func (e evidence) stalled(phases []string) float64 {
 	return sum
 }
 
-// failedBefore is the phase of the last node failure that began in a phase or
-// before it; the phase itself if none did.
+// failedBefore returns the phase of the last node failure that began in phase or earlier,
+// or phase itself without such a failure.
 func (e evidence) failedBefore(phase string) string {
 	since := phase
 	for _, name := range e.failures {

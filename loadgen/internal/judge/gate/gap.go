@@ -12,37 +12,38 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// fitness tells how far the scrapes of a target in a window can be relied on.
+// fitness says how far the scrapes of a target in a window are reliable.
 type fitness struct {
 	instance string
-	// why they cannot be trusted at all; empty: they can.
+	// why says why they cannot be trusted at all. Empty means they can.
 	why string
-	// fault that kept the target away for a time, by its kind, or lostAtEdge; empty: none did.
+	// fault is the kind of fault that kept the target away for a time, or lostAtEdge. Empty means the target
+	// was not away.
 	fault string
-	// known is the part of the window that lies between two scrapes of one process: what
-	// it counted then is known in full. What a process had counted since its last scrape
-	// is gone with it.
+	// known is the part of the window between two scrapes of one process: its counts in that time are known
+	// in full. The counts of a process after its last scrape are lost with it.
 	known, window time.Duration
-	// lost is how many scrapes were lost that change nothing.
+	// lost is the number of lost scrapes that change nothing.
 	lost int
 }
 
-// whole: everything that the target counted in the window is known.
+// whole reports whether all counts of the target in the window are known.
 func (f fitness) whole() bool { return f.why == "" && f.known == f.window }
 
-// lostAtEdge is the reason where the scrape at the beginning or the end of a window was lost: a counter is not known from there to
-// the next one.
+// lostAtEdge is the reason if the scrape at the beginning or the end of a window was lost: a counter is
+// unknown between there and the next scrape.
 const lostAtEdge = "lost scrape"
 
 // stretch is the time between two scrapes.
 type stretch struct{ from, to time.Time }
 
-// fit looks at the scrapes of a target in a window. A lost scrape, or one of another process, is no reason for doubt where a
-// fault of the scenario kept the target away: that is noted. Otherwise a single lost scrape is one sample less if harmless, given
-// the time between the scrapes around it, agrees; nil always agrees. Two in a row leave no data.
+// fit checks the scrapes of a target in a window. If a fault of the scenario kept the target away, lost
+// scrapes and restarts do not count against it, but the fault is noted. Otherwise a single lost scrape is one
+// sample less, if harmless agrees for the time between the scrapes around it; a nil harmless always agrees.
+// Two lost scrapes in a row leave no data.
 func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instance string, harmless func(stretch) bool) (f fitness, err error) {
 	f = fitness{instance: instance, window: w.end.Sub(w.start)}
-	// With the scrapes around the window, as a gap may begin before it.
+	// Include the scrapes around the window, because a gap may begin before it.
 	up, err := a.Samples(ctx, w.start.Add(-nearby), w.end.Add(nearby), archive.Equal(model.MetricNameLabel, "up"), archive.Equal("instance", instance))
 	if err != nil {
 		return f, err
@@ -103,11 +104,12 @@ func (c Compiled) fit(ctx context.Context, a *archive.Archive, w window, instanc
 	return f, nil
 }
 
-// nearby is how far from a window the scrapes next to it are looked for: record.interval is at most as long.
+// nearby is the distance from a window within which fit looks for the adjacent scrapes: record.interval is at
+// most this long.
 const nearby = 5 * time.Minute
 
-// around is the stretch between the scrapes before and after a lost one; of the first and the last of the run it ends at the
-// lost one itself. False: another was lost next to it.
+// around returns the stretch between the scrapes before and after a lost one. At the first and the last
+// scrape of the run it ends at the lost scrape. alone is false if an adjacent scrape was lost too.
 func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	gap = stretch{up[i].T, up[i].T}
 	if i > 0 {
@@ -119,27 +121,26 @@ func around(up []archive.Point, i int) (gap stretch, alone bool) {
 	return gap, alone
 }
 
-// gapRule says what a value is worth if a fault kept a target away for a part of the
-// window, so that not all it counted is known.
+// gapRule says what a value is worth if a fault kept a target away for a part of the window, so that some of
+// its counts are unknown.
 type gapRule string
 
 const (
 	// gapEach: each target must be known for half of the window.
 	gapEach gapRule = ""
-	// gapShared: the counts of a component's instances are added up. One that is known
-	// for all of the window is enough, as it served what the others did not. Else it is
-	// as gapEach.
+	// gapShared: the counts of a component's instances are added up. One instance that is known for the whole
+	// window is enough, because it served what the others did not. Otherwise gapEach applies.
 	gapShared gapRule = "shared"
-	// gapCount: it counts what happened: at least what is known.
+	// gapCount: the value counts events, so it is at least the known count.
 	gapCount gapRule = "count"
-	// gapCountSeenByAll: the same, but each instance counts what happens to all: one
-	// that is known for all of the window is enough.
+	// gapCountSeenByAll: as gapCount, but each instance counts the events of all, so one instance that is
+	// known for the whole window is enough.
 	gapCountSeenByAll gapRule = "countSeenByAll"
 	// gapAgainst: missing data makes the value worse, so it is judged unchanged.
 	gapAgainst gapRule = "against"
 )
 
-// lostNotes say how many single scrapes of each target were lost in a window.
+// lostNotes notes the number of single lost scrapes of each target in a window.
 func lostNotes(targets []fitness, of string) (notes []string) {
 	for _, t := range targets {
 		if t.lost > 0 && t.why == "" {
@@ -149,8 +150,8 @@ func lostNotes(targets []fitness, of string) (notes []string) {
 	return notes
 }
 
-// gaps applies the rule to all targets of a window: why there is no value, or what
-// is to be said of it, and whether it is only a least one.
+// gaps applies the rule to all targets of a window. It returns why there is no value, notes, and whether the
+// value is only a lower bound.
 func (rule gapRule) gaps(targets []fitness, of string) (why string, notes []string, atLeast bool) {
 	for _, t := range targets {
 		if t.why != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Values of counters with a gap in their scrapes.
+// TestGaps checks the values of counters with a gap in their scrapes.
 func TestGaps(t *testing.T) {
 	of := func(instance string, known time.Duration) fitness {
 		f := fitness{instance: instance, known: known * time.Second, window: time.Minute}
@@ -28,7 +28,7 @@ func TestGaps(t *testing.T) {
 	rules := []gapRule{gapEach, gapShared, gapCount, gapCountSeenByAll, gapAgainst}
 	for name, c := range map[string]struct {
 		targets []fitness
-		want    []string // what each rule makes of it
+		want    []string // the result of each rule
 	}{
 		"nobody was away":                    {[]fitness{whole, etcd}, []string{"judged", "judged", "judged", "judged", "judged"}},
 		"for a short time":                   {[]fitness{most, etcd}, []string{"noted", "noted", "at least", "at least", "noted"}},
@@ -61,7 +61,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// The silence of an alert about a process that was away says as much as a value of it.
+// The silence of an alert about a process that was away is worth as much as a value of that
+// process.
 func TestGapsOfSilentAlerts(t *testing.T) {
 	for until, c := range map[int]struct {
 		verdict result.Verdict
@@ -77,7 +78,7 @@ func TestGapsOfSilentAlerts(t *testing.T) {
 		}
 		expect(t, "away until "+fmt.Sprint(until), res.Gates[0], c.verdict, 0, c.detail)
 	}
-	// One that fired is a fact: of what was not seen there is nothing to say.
+	// An alert that fired is a fact, so the gap needs no note.
 	rules, err := alerting.Parse("mine.yaml", []byte(`
 groups:
   - {name: mine, interval: 15s, rules: [{alert: Away, expr: 'up{job="etcd"} == 0 or process_open_fds{job="etcd"} > 50'}]}
@@ -102,8 +103,8 @@ groups:
 	}
 }
 
-// awayLab is a run of one phase of a minute, scraped every ten seconds. Those named
-// are away from the scrape at 20 s to that at until, by a fault of that kind.
+// awayLab records a run of one phase of a minute, scraped every ten seconds. The named instances
+// are away from the scrape at 20 s to the scrape at until, because of a fault of the given kind.
 func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Recorded {
 	t.Helper()
 	l := archivetest.New(t, record.Options{}, "etcd-0", "etcd-1", "kube-apiserver-0", "kube-apiserver-1", "kube-scheduler-0", "kube-controller-manager-0", "loadgen")
@@ -154,8 +155,8 @@ func awayLab(t *testing.T, kind string, until int, names ...string) *rundir.Reco
 	return rec
 }
 
-// A gate over a phase in which an instance was killed: it passes by what was seen,
-// says so, and does not pass where that is too little or a count may be short.
+// A gate over a phase in which an instance was killed passes by the observed data and says so. It
+// does not pass if that is too little, or if a count may be too low.
 func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 	const (
 		mutating = "objective: mutating-latency, max: 1s"
@@ -193,7 +194,7 @@ func TestGatesWhereAnInstanceWasAway(t *testing.T) {
 		}},
 		"a member of etcd, for most of it": {"kill", 50, []string{"etcd-0"}, []want{
 			{fsync, result.NoData, "what etcd-0 counted in storm is known for 20 s of 60 s (kill) only"},
-			{changes, result.Pass, "what etcd-0 counted is in it for 20 s of 60 s (kill)"}, // the other has seen them
+			{changes, result.Pass, "what etcd-0 counted is in it for 20 s of 60 s (kill)"}, // the other instance has counted them
 		}},
 		"all of etcd, for a short time": {"kill", 30, []string{"etcd-0", "etcd-1"}, []want{
 			{fsync, result.Pass, "40 s of 60 s"},

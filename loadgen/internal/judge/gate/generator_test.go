@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// delayed is a run in which the generator had a part in what it measured.
+// delayed returns a run in which the generator caused part of the measured delay.
 func delayed(change change) result.Measurements {
 	m := told()
 	for i := range m.Phases {
@@ -39,13 +39,13 @@ func stormSaturated(_ *result.Measurements, storm, _ *result.Phase) {
 	storm.Saturated = []string{"generator saturated in storm: x"}
 }
 
-// inStorm alters the storm only.
+// inStorm changes only the storm.
 func inStorm(alter func(storm *result.Phase)) change {
 	return func(_ *result.Measurements, storm, _ *result.Phase) { alter(storm) }
 }
 
-// A breach that is the generator's own has no data, and says both values; one that
-// is there without it fails.
+// A breach caused by the generator's own delay has no data, and the detail has both
+// values. A breach that remains without that delay fails.
 func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 	for name, c := range map[string]struct {
 		gateCase
@@ -160,9 +160,8 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 	}
 }
 
-// A generator that was saturated fails no run by what it measured itself, nor by a
-// condition that it may have kept from being met; what server-side metrics say
-// still does.
+// A saturated generator does not fail a run by its own measurements, or by a condition
+// that it may have kept from being met. Server-side metrics still can.
 func TestSaturatedGeneratorFailsNoRunByItself(t *testing.T) {
 	l := newLab(t, record.Options{})
 	api := l.Parts["kube-apiserver-0"]

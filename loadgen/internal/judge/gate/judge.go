@@ -1,6 +1,6 @@
-// Package gate judges a run: each gate passes, fails, or has no data, which is never a
-// pass. It reads the run's archive and measurements and nothing else: no network, no
-// clock. docs/reference/objectives.md says what a gate's value is, and when it has none.
+// Package gate judges a run. Each gate passes, fails, or has no data, which is never a pass. The
+// package reads only the run's archive and measurements: no network, no clock.
+// docs/reference/objectives.md defines the value of each gate, and when it has none.
 package gate
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Judge judges a run by its gates. Without an archive, gates that read it have no data.
-// An error means that ctx ended or the archive cannot be read.
+// Judge judges a run by its gates. Without an archive, gates that read it have no data. Judge fails
+// if ctx ends or the archive cannot be read.
 //
-// The verdict is fail if any gate failed or a phase that a gate covers did not meet its
-// condition; else no data if anything could not be judged, or there are no gates; else
-// pass. A run whose environment failed exits with 4 whatever its gates say.
+// The verdict is fail if any gate failed, or a phase that a gate covers did not meet its condition.
+// Otherwise it is no data if anything could not be judged or there are no gates, and pass in all
+// other cases. A run whose environment failed always exits with 4.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
 	outages, unexplained := timeline.Of(rec.Timeline).Outages()
 	run := rec.Run
@@ -73,7 +73,7 @@ func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.
 	return res, err
 }
 
-// judge judges one gate. histories are the replays of rules, for gates that name alerts.
+// judge judges one gate. histories are the rule replays for gates that name alerts.
 func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map[*alerting.Ruleset]alerting.History) (result.Gate, error) {
 	phases := rec.Phases()
 	if c.objective.measure != nil {
@@ -107,8 +107,8 @@ func (c Compiled) judge(ctx context.Context, rec *rundir.Recorded, histories map
 	return g, nil
 }
 
-// weigh says in a line each why the run fails, and why it cannot pass.
-// lost are the scrapes of each target that no fault of the scenario's excuses.
+// weigh returns the reasons why the run fails, and the reasons why it cannot pass, one line each.
+// lost counts the lost scrapes of each target that no fault of the scenario excuses.
 func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Measurements, lost map[string]int64) (failures, doubts []string) {
 	var whole []string
 	if run.Aborted != "" {
@@ -174,8 +174,9 @@ func weigh(gates []Compiled, judged []result.Gate, run result.Run, m result.Meas
 	return failures, append(whole, doubts...)
 }
 
-// lostScrapes counts the scrapes of each target that were lost next to another and that no fault of the scenario excuses. A
-// single one is one sample less. Without an archive nothing is known of when: all count.
+// lostScrapes counts the lost scrapes of each target that are next to another lost one and that no
+// fault of the scenario excuses. A single lost scrape is only one sample less. Without an archive
+// the times are unknown, so all lost scrapes count.
 func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outages, s result.Scrapes) (map[string]int64, error) {
 	if a == nil || len(s.Failed) == 0 {
 		return s.Failed, nil
@@ -203,8 +204,8 @@ func lostScrapes(ctx context.Context, a *archive.Archive, outages timeline.Outag
 	return lost, nil
 }
 
-// exits describes the exits of processes not caused by a fault, a line each: when
-// (UTC), in which phase, how.
+// exits describes the exits of processes that no fault caused, one line each: the time (UTC), the
+// phase and the reason.
 func exits(unexplained []timeline.Exit, phases []result.Phase) (lines []string) {
 	for _, e := range unexplained {
 		line := fmt.Sprintf("%s at %s", e.Component, e.Time.UTC().Format("15:04:05.0"))

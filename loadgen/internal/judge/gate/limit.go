@@ -13,40 +13,41 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Limit is a figure that ends a run when it passes a bound.
+// Limit is a figure that ends a run when it exceeds a bound.
 type Limit struct {
 	Name string
 	What string // in a clause
 	Unit scenario.Unit
-	// Client: of the generator's own requests, known ten times a second. Others are read from recorded metrics.
+	// Client: the limit uses the generator's own requests, which are known ten times a second. Other limits read
+	// recorded metrics.
 	Client bool
 
-	expr   string // PromQL of others; $range is the range of rates
+	expr   string // PromQL of other limits; $range is the range of rates
 	client func(Client, float64) clientFigure
 }
 
-// clientFigure is a client's figure beside a bound.
+// clientFigure is the client's figure and how it compares with a bound.
 type clientFigure struct {
 	value float64
-	text  string // in the place of the value, where that is not known exactly
-	over  bool   // the bound
-	few   bool   // requests, too few to say
+	text  string // replaces the value if that is not known exactly
+	over  bool   // it exceeds the bound
+	few   bool   // there are too few requests to decide
 }
 
-// Client is what the generator knows of its own requests.
+// Client holds the generator's data on its own requests.
 type Client struct {
 	*samples.Window
-	// Overdue counts requests that are open for that long.
+	// Overdue counts the requests that have been open for longer than a duration.
 	Overdue func(time.Duration) int64
 }
 
-// Requests that a client's limit needs before it says anything: in the last samples.Span, and for the error budget in all.
+// The minimum number of requests for a client's limit: within the last samples.Span, and for the error budget in total.
 const (
 	leastRecent = 10
 	leastBudget = 100
 )
 
-// Limits lists the figures, the client's first.
+// Limits lists all limits, the client's first.
 func Limits() []Limit {
 	share := func(of func(samples.Counts) int64, counts func(Client) samples.Counts, least int64) func(Client, float64) clientFigure {
 		return func(c Client, bound float64) clientFigure {
@@ -75,12 +76,13 @@ func Limits() []Limit {
 	}
 }
 
-// clientLatency is the p99 of recent requests. Those that are open for longer than the bound are the slowest of them.
+// clientLatency returns the p99 of recent requests. Requests that are open for longer than the bound count as the
+// slowest.
 func clientLatency(c Client, bound float64) clientFigure {
 	limit := time.Duration(min(bound, math.MaxInt32) * float64(time.Second))
 	open := c.Overdue(limit)
 	n := c.Recent().Ended + open
-	above := n - latency.Rank(0.99, n) // how many requests the p99 leaves out
+	above := n - latency.Rank(0.99, n) // the number of requests above the p99
 	r := clientFigure{over: c.Over(limit)+open > above, few: n < leastRecent}
 	if open > above {
 		r.value, r.text = bound, fmt.Sprintf("%d of %d requests are open for longer than %s", open, n, show(scenario.Seconds, bound))
@@ -97,7 +99,7 @@ func limitNames() (names []string) {
 	return names
 }
 
-// compileLimit checks a limit's name and its bound's unit. fail makes an error at a field.
+// compileLimit checks a limit's name and the unit of its bound. fail returns an error at a field.
 func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args ...any) error) (*Limit, error) {
 	all := Limits()
 	i := slices.IndexFunc(all, func(l Limit) bool { return l.Name == a.Limit })
@@ -119,10 +121,10 @@ func compileLimit(a *scenario.Abort, fail func(field, hint, format string, args 
 	return l, nil
 }
 
-// leastRange is the shortest range of rates: three scrapes 10 s apart are in it.
+// leastRange is the shortest range of rates: it holds three scrapes that are 10 s apart.
 const leastRange = 30 * time.Second
 
-// at is the PromQL of a limit for scrapes so far apart.
+// at returns the PromQL of a limit for a scrape interval.
 func (l *Limit) at(interval time.Duration) string {
 	return strings.ReplaceAll(l.expr, "$range", fmt.Sprintf("%dms", max(leastRange, 4*interval).Milliseconds()))
 }

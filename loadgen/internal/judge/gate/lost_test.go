@@ -11,8 +11,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A process that ended under a fault that does not account for it makes a pass
-// impossible, whatever the gates say.
+// A run does not pass if a process ended under a fault that does not account for its
+// exit.
 func TestUnexpectedExitDoesNotPass(t *testing.T) {
 	gates := compiled(t, "{name: good, objective: generator-memory, max: 1GB}")
 	m := told()
@@ -47,7 +47,8 @@ func TestUnexpectedExitDoesNotPass(t *testing.T) {
 	}
 }
 
-// Scrapes do not use the links that a fault delays or cuts, so such a fault excuses no lost scrape.
+// Scrapes do not use the links that a fault delays or cuts, so such a fault excuses no
+// lost scrape.
 func TestExcusedLostScrapes(t *testing.T) {
 	for _, c := range []struct {
 		kind, on, of string
@@ -79,7 +80,8 @@ func TestExcusedLostScrapes(t *testing.T) {
 	}
 }
 
-// A single lost scrape costs one sample. At the edge of a phase the counts from there to the next scrape are missing.
+// A single lost scrape costs one sample. At the edge of a phase the counts from there to
+// the next scrape are missing.
 func TestOneLostScrapeIsOneSample(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost int // of the scrapes of the phase, the first is 0

@@ -8,8 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// measured takes the values of the objectives that the generator measures itself, exactly, by
-// their names.
+// measured returns the measuring functions of the objectives that the generator measures exactly, by name.
 func measured() map[string]func(evidence) finding {
 	count := func(get func(result.Watches) int64) func(evidence) finding {
 		return func(e evidence) finding {
@@ -107,7 +106,8 @@ func measured() map[string]func(evidence) finding {
 	}
 }
 
-// achieved is the share of the answers that a phase owes which came in it. own arrivals are left out: the generator's delay was theirs.
+// achieved returns the share of a phase's due answers that came within it. It excludes own arrivals, which
+// the generator delayed.
 func achieved(r result.Requests, own int64) share {
 	of := max(owed(r, 0)-own, 0)
 	return share{min(r.AnsweredInPhase(), of), of}
@@ -118,7 +118,7 @@ func p99(l result.Latency) float64 { return l.P99 }
 // theRun names the source of an objective of the whole run.
 const theRun = "the run"
 
-// overRun makes an objective of the whole run, whatever `over` says.
+// overRun reads a value of the whole run and ignores `over`.
 func overRun(read func(result.Measurements) reading) func(evidence) finding {
 	return func(e evidence) finding {
 		r := read(e.m)
@@ -130,15 +130,14 @@ func overRun(read func(result.Measurements) reading) func(evidence) finding {
 func duration(p result.Phase) reading {
 	r := reading{value: p.Seconds(), external: new(p.Seconds() - p.StalledSeconds)}
 	switch {
-	case p.Interrupted, p.Steered(): // lack says so
+	case p.Interrupted, p.Steered(): // lack reports these
 	case p.Until != "" && !p.ConditionMet:
 		r.failed, r.detail = true, fmt.Sprintf("%s: condition %s not met", p.Name, p.Until)
 	}
 	return r
 }
 
-// sinceFailures reads the times of all failures, by the phases in which their
-// clocks stopped.
+// sinceFailures reads the times since all failures, by the phase in which the time ended.
 func (e evidence) sinceFailures(condition string, get func(result.Workload) *float64) finding {
 	f := e.perPhase(func(p result.Phase) reading {
 		r := sinceFailure(p, condition, get)
@@ -152,8 +151,8 @@ func (e evidence) sinceFailures(condition string, get func(result.Workload) *flo
 	return f
 }
 
-// sinceFailure reads a time that the tracker took. A phase that waited for it
-// for nothing fails with the time it waited.
+// sinceFailure reads a time that the tracker measured. A phase that waited for the condition without success
+// fails with the time it waited.
 func sinceFailure(p result.Phase, condition string, get func(result.Workload) *float64) reading {
 	if p.Workload != nil {
 		if v := get(*p.Workload); v != nil {

@@ -22,7 +22,7 @@ func patch(offered, unsent, failed int64, p99 float64) result.Requests {
 	return result.Requests{Load: "patch", Offered: offered, Sent: sent, Unsent: unsent, Succeeded: sent - failed, Latency: lat(sent, p99/4, p99, p99*2)}
 }
 
-// told holds the generator's measurements of a run that went well.
+// told returns the generator's measurements of a run without problems.
 func told() result.Measurements {
 	at := time.UnixMilli(1_800_000_000_000).UTC()
 	notReady, recovered := 41.5, 97.0
@@ -53,7 +53,7 @@ func told() result.Measurements {
 	}
 }
 
-// Every objective the generator measures, against numbers worked out by hand.
+// Every objective that the generator measures is checked against values computed by hand.
 func TestMeasuredObjectives(t *testing.T) {
 	for _, c := range []gateCase{
 		{"objective: pod-startup, max: 5s", result.Pass, 4.5, "worst of 2: recovery: 200 samples"},
@@ -86,7 +86,7 @@ func TestMeasuredObjectives(t *testing.T) {
 	}
 }
 
-// A condition that was not met fails, with the time that was waited.
+// A condition that was not met fails with the waiting time.
 func TestConditionNotMet(t *testing.T) {
 	m := told()
 	m.Phases[2].ConditionMet, m.Phases[2].Workload.RecoveredAfter = false, nil
@@ -103,7 +103,7 @@ func TestConditionNotMet(t *testing.T) {
 	}
 }
 
-// A load of a mix has a row for each kind of its requests: the worst counts, not the last.
+// A load with a mix has a row for each kind of its requests. The worst row counts, not the last.
 func TestEveryKindOfAMixIsJudged(t *testing.T) {
 	m := told()
 	slow, fast := patch(150, 0, 0, 3), patch(150, 0, 0, 0.02)
@@ -228,7 +228,7 @@ gates:
 	}
 }
 
-// What makes a pass impossible for the whole run, and what beats what.
+// These conditions prevent a pass for the whole run, and some take precedence over others.
 func TestVerdictOfARun(t *testing.T) {
 	const good, bad, blind = "{name: good, objective: generator-memory, max: 1GB}", "{name: bad, objective: nodes-ready, max: 1s}", "{name: blind, objective: wal-fsync, max: 1s}"
 	for what, c := range map[string]struct {
@@ -275,7 +275,7 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 }
 
-// An expression says itself on which side it is better.
+// An expression states itself whether higher is better.
 func TestBetterOfAnExpression(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")
 	s.Compare = []scenario.Figure{{Name: "errors", Expr: "up"}, {Name: "throughput", Expr: "up", Better: "higher"}}
@@ -289,7 +289,8 @@ func TestBetterOfAnExpression(t *testing.T) {
 	}
 }
 
-// A figure of several phases, one of which has no data, may be worse than what is known: of one that is better when lower a lower bound is known.
+// If one phase of a figure has no data, the known value is only a lower bound for a figure for which lower is better.
+// Otherwise there is no value.
 func TestFigureOfWhatIsMissing(t *testing.T) {
 	s := parse(t, "{name: sent, objective: unsent, max: 0}")
 	s.Compare = []scenario.Figure{

@@ -16,43 +16,44 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Objective is one built-in way to judge a run, a row of objectives.yaml.
+// Objective is a built-in way to judge a run, a row of objectives.yaml.
 type Objective struct {
 	// Name is the name that a gate writes after `objective:`.
 	Name string
-	// Doc says what the value is, Source where it or its bound comes from.
+	// Doc describes the value, Source names the origin of the value or its bound.
 	Doc, Source string
-	// Default is the bound that its source states, or one to begin with, as
-	// "max: 1s".
+	// Default is the bound in the source, or a bound to begin with, such as "max: 1s".
 	Default string
-	// Unit of its value.
+	// Unit is the unit of the value.
 	Unit scenario.Unit
-	// Expr is the PromQL of an objective that reads scraped metrics, empty for
-	// one that the generator measured itself. $window is the length of the
-	// window, $hours the same in hours but at least 1.
+	// Expr is the PromQL of an objective that reads scraped metrics. It is empty for an
+	// objective that the generator measures. $window is the length of the window, $hours
+	// the same in hours but at least 1.
 	Expr string
-	// Histogram makes Expr; nil: it is written out, or there is none.
+	// Histogram generates Expr. Nil means Expr is written out or empty.
 	Histogram *histogram
-	// Needs are the components (jobs) whose metrics it reads.
+	// Needs lists the components (jobs) whose metrics the objective reads.
 	Needs []string
-	// Gap says what the value is worth if a fault kept a target away.
+	// Gap says what the value is worth if a fault made a target unreachable.
 	Gap gapRule
 	// Spans: consecutive phases are one window. Sums: windows are added up.
 	Spans, Sums bool
-	// Client: it is of the cluster as the generator saw it, so that the generator's
-	// own delay may be part of it.
+	// Client: the generator measured the cluster from outside, so its own delay may be
+	// part of the value.
 	Client bool
-	// Results of loads that it is of; empty for those that need no load.
+	// Results is the kind of load results that it judges. Empty means it needs no load.
 	Results scenario.LoadResult
-	// Requires is what a scenario must have for it: pods, nodes, a nodeFailure, a fault of the
-	// control plane, such a fault and several members of etcd, signals, or transitions. Empty: nothing.
+	// Requires names a requirement on the scenario: pods, nodes, a nodeFailure, a fault
+	// of the control plane, such a fault and several etcd members, signals, or
+	// transitions. Empty means nothing.
 	Requires string
-	// Least is the smallest value there can be, in the unit.
+	// Least is the smallest possible value, in the unit.
 	Least float64
-	// Most is the largest value there can be; 0: that of its unit, if that has one.
+	// Most is the largest possible value. 0 means the largest of its unit, if the unit
+	// has one.
 	Most float64
 
-	// measure takes the value from the generator's own measurements.
+	// measure computes the value from the generator's own measurements.
 	measure func(evidence) finding
 }
 
@@ -60,22 +61,22 @@ type Objective struct {
 type histogram struct {
 	Quantile float64
 	Metric   string
-	// Match selects its series; $virtual is a pattern of virtual resources.
+	// Match selects the series. $virtual is a pattern of virtual resources.
 	Match string
 	By    []string
 }
 
-// virtual are resources that are no objects in etcd: the official objectives
-// leave them out.
+// virtual matches resources that are not stored in etcd. The official objectives exclude
+// them.
 const virtual = "(self|local)?subjectaccessreviews|selfsubjectrulesreviews|selfsubjectreviews|tokenreviews|bindings"
 
-// buckets is the PromQL of the histogram's buckets.
+// buckets returns the PromQL of the histogram's buckets.
 func (h *histogram) buckets() string {
 	match := strings.ReplaceAll(h.Match, "$virtual", virtual)
 	return fmt.Sprintf("sum by (%s) (increase(%s_bucket{%s}[$window]))", strings.Join(slices.Concat(h.By, []string{"le"}), ", "), h.Metric, match)
 }
 
-// largest is the largest value that the objective can have, infinite for none.
+// largest returns the largest possible value, or infinity if it is unbounded.
 func (o Objective) largest() float64 {
 	switch {
 	case o.Most > 0:
@@ -89,13 +90,13 @@ func (o Objective) largest() float64 {
 //go:embed objectives.yaml
 var objectivesYAML []byte
 
-// Objectives lists the built-in objectives: first those of scraped metrics,
-// then those the generator measures, then those of faults.
+// Objectives lists the built-in objectives: first those on scraped metrics, then the
+// generator's measurements, then those on faults.
 var Objectives = sync.OnceValue(func() (all []Objective) {
 	d := yaml.NewDecoder(bytes.NewReader(objectivesYAML))
 	d.KnownFields(true)
 	if err := d.Decode(&all); err != nil {
-		panic(err) // the file is part of the program
+		panic(err) // the file is embedded in the program
 	}
 	measure := measured()
 	maps.Copy(measure, recovered())
@@ -127,7 +128,8 @@ func names() []string {
 	return all
 }
 
-// lacks says what a scenario lacks for the objective, and how to add it; empty for nothing.
+// lacks says what the objective needs and the scenario lacks, and how to add it. Empty
+// means nothing.
 func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	const noNodes = "set nodes.count"
 	needsFault := o.Requires == "fault" || o.Requires == "members"
@@ -157,7 +159,7 @@ func (o Objective) lacks(s *scenario.Scenario) (hint, lack string) {
 	return "", ""
 }
 
-// during lists the phases in which there can be something to measure.
+// during returns the phases in which there may be something to measure.
 func (o Objective) during(s *scenario.Scenario) []string {
 	switch o.Requires {
 	case "pods":
@@ -180,11 +182,11 @@ func withFault(s *scenario.Scenario) []string {
 	return all
 }
 
-// longest is the length of the longest phase there can be, in seconds.
+// longest is the maximum length of a phase, in seconds.
 const longest = 24 * 3600
 
-// impossible says why a gate with that bound could not fail, or not pass. op is
-// "<=" for max and ">=" for min. Nothing is known of an expr.
+// impossible says why a gate with that bound cannot fail or cannot pass. op is "<=" for
+// max and ">=" for min. It does not check an expr.
 func (o Objective) impossible(b *scenario.Bound, op string) (hint, wrong string) {
 	if o.Name == "expr" {
 		return "", ""
@@ -248,7 +250,8 @@ func contradictions(s *scenario.Scenario, all []Compiled) []error {
 	return errs
 }
 
-// contradictingAlerts finds gates by which an alert must fire and must not in the same phases.
+// contradictingAlerts finds gates that require an alert to fire and not to fire in the
+// same phases.
 func contradictingAlerts(s *scenario.Scenario, c Compiled, before []Compiled) []error {
 	for _, other := range before {
 		if other.alert == nil || other.Alert != c.Alert || other.alert.fires == c.alert.fires {
@@ -270,10 +273,10 @@ func sameSet(a, b []string) bool {
 	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
 }
 
-// isGate tells the path of a gate from that of a figure, which has no bound.
+// isGate reports whether path is the path of a gate. A figure has no bound.
 func isGate(path string) bool { return strings.HasPrefix(path, "gates.") }
 
-// unattainable refuses what the phases and signals that a gate is about cannot give.
+// unattainable refuses a gate that its phases and signals can never satisfy.
 func (c *Compiled) unattainable(s *scenario.Scenario, path string) error {
 	if s.Recorded() || !isGate(path) {
 		return nil

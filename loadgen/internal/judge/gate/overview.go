@@ -12,20 +12,20 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// keyMetric says how one of the four key metrics is read over the whole run.
+// keyMetric describes how one of the four key metrics is read over the whole run.
 type keyMetric struct {
 	name  string
-	label string // that tells its rows apart
+	label string // distinguishes its rows
 	match string
 	// counter: the rows are increases, not quantiles.
 	counter bool
 }
 
-// keys are always all four, always in this order.
+// keys returns all four, always in this order.
 func keys() []keyMetric {
 	return []keyMetric{
 		{name: "etcd_disk_wal_fsync_duration_seconds", label: "instance", match: `job="etcd"`},
-		// Watches and tunnels last as long as their clients like: no latency.
+		// Watches and tunnels last as long as their clients want, so they have no latency.
 		{name: "apiserver_request_duration_seconds", label: "verb", match: `job="kube-apiserver", verb!~"WATCH|WATCHLIST|CONNECT"`},
 		{name: "scheduler_scheduling_attempt_duration_seconds", label: "result", match: `job="kube-scheduler"`},
 		{name: "etcd_server_leader_changes_seen_total", label: "instance", match: `job="etcd"`, counter: true},
@@ -87,7 +87,7 @@ func (k keyMetric) rows(ctx context.Context, a *archive.Archive, start, end time
 			return nil, err
 		}
 	}
-	// A row of nothing says nothing.
+	// A row without observations is useless.
 	err := rows.read(ctx, a, "round("+increase("_count", k.label)+") > 0", end, func(r *result.KeyRow, v float64) { r.Count = v })
 	return rows.sorted(nameRow), err
 }
@@ -99,7 +99,7 @@ type table[T any] struct {
 	rows  map[string]*T
 }
 
-// read sets something of each row by a PromQL expression. NaN and infinities are left out.
+// read sets a field of each row from a PromQL expression. It skips NaN and infinities.
 func (t table[T]) read(ctx context.Context, a *archive.Archive, expr string, at time.Time, set func(*T, float64)) error {
 	samples, err := a.Instant(ctx, expr, at)
 	for _, s := range samples {
@@ -123,8 +123,8 @@ func (t table[T]) sorted(name func(*T, string)) (all []T) {
 	return all
 }
 
-// componentCosts reads what each process used from the first scrape to the
-// last, by its own process_* metrics, the generator's included.
+// componentCosts reads the resources that each process used from the first scrape to the last, from
+// its process_* metrics. It includes the generator.
 func componentCosts(ctx context.Context, a *archive.Archive) ([]result.ComponentCost, error) {
 	costs := []result.ComponentCost{}
 	start, end, missing, err := wholeRun(ctx, a)

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// vain is PromQL that parses and never gives a value.
+// vain is the error for PromQL that parses but never gives a value.
 type vain struct{ msg, hint string }
 
 func (e *vain) Error() string { return e.msg }
@@ -30,13 +30,13 @@ func hintOf(err error, other string) string {
 	return other
 }
 
-// parsed reads PromQL with its variables in it.
+// parsed parses PromQL with its variables filled in.
 func parsed(expr string) (parser.Expr, error) {
 	return archive.NewParser().ParseExpr(fill(expr, "1m", 1))
 }
 
-// selectors parses PromQL and lists what it reads. One that never gives a value is
-// an error.
+// selectors parses PromQL and returns the selectors that it reads. It fails for PromQL
+// that never gives a value.
 func selectors(expr string) ([][]*labels.Matcher, error) {
 	root, err := parsed(expr)
 	if err != nil {
@@ -88,10 +88,10 @@ func inVain(n parser.Node) *vain {
 	return nil
 }
 
-// ownPrefix begins the names of the metrics of Stormglass' own programs, and of no others.
+// ownPrefix begins the names of all metrics of Stormglass' own programs, and no others.
 const ownPrefix = "stormglass_"
 
-// notOurs finds a metric that is called as one of ours and is none.
+// notOurs returns an error for a metric with our prefix that does not exist.
 func notOurs(metric string) *vain {
 	if !strings.HasPrefix(metric, ownPrefix) {
 		return nil
@@ -117,8 +117,8 @@ func badQuantile(function string, arg parser.Expr) *vain {
 	return &vain{fmt.Sprintf("%s takes a quantile from 0 to 1, not %g", function, q), hint}
 }
 
-// withoutEdges finds classic buckets whose edges, the label le, are summed away,
-// or of what is no buckets.
+// withoutEdges finds an argument of histogram_quantile that drops the label le, the edges
+// of classic buckets, or that does not read buckets.
 func withoutEdges(of parser.Expr) *vain {
 	for _, suffix := range []string{"_count", "_sum"} {
 		if metric := onlyOf(of, suffix); metric != "" {
@@ -141,7 +141,8 @@ func withoutEdges(of parser.Expr) *vain {
 	}
 }
 
-// onlyOf is a metric that is read, if the names of all end so, else "".
+// onlyOf returns a metric that the expression reads if the names of all of them have the
+// suffix, else "".
 func onlyOf(e parser.Expr, suffix string) string {
 	metric, all := "", true
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
@@ -165,8 +166,8 @@ func literal(e parser.Expr) (float64, bool) {
 	return n.Val, true
 }
 
-// Warnings list PromQL that reads what only other clusters have, with --targets,
-// and of PromQL that gives a value by chance only, one line each.
+// Warnings lists PromQL that reads metrics which only other clusters have, with
+// --targets, and PromQL that gives a value only by chance, one line each.
 func Warnings(s *scenario.Scenario) []string {
 	var all []string
 	known := map[string][]string{model.JobLabel: append(s.ControlPlane.Kinds(), "loadgen"), model.InstanceLabel: append(s.ControlPlane.Components(), "loadgen")}
@@ -221,7 +222,7 @@ func Warnings(s *scenario.Scenario) []string {
 	return all
 }
 
-// nearJob is the job or instance that is meant by another word, or "".
+// nearJob returns the job or instance that word probably means, or "".
 func nearJob(word string, known []string) string {
 	for _, k := range known {
 		if strings.TrimPrefix(k, "kube-") == word || "kube-"+k == word {
@@ -241,8 +242,8 @@ func bare(e parser.Expr) parser.Expr {
 	}
 }
 
-// canonical is PromQL in one form, whatever its spaces, outer parentheses and order
-// of labels; "" of what does not parse.
+// canonical returns PromQL in a form that does not depend on spaces, outer parentheses
+// and the order of labels. It returns "" if expr does not parse.
 func canonical(expr string) string {
 	root, err := parsed(expr)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// quantileOf reads the q-quantile of a distribution, and of the same without the generator's own delay, which old runs
-// did not record. Of fewer samples than the quantile needs it reads the maximum, so that no slow sample is left out.
+// quantileOf reads the q-quantile of a distribution, and of external, the same without the generator's own delay, which
+// old runs did not record. If there are fewer samples than the quantile needs, it reads the maximum, so that no slow
+// sample is left out.
 func quantileOf(l, external result.Latency, q float64, get func(result.Latency) float64) reading {
 	r := reading{value: ofEnough(l, q, get), nothing: l.Count == 0, detail: fmt.Sprintf("%d samples", l.Count)}
 	if tooFewFor(l.Count, q) {
@@ -32,8 +33,8 @@ func quantileOf(l, external result.Latency, q float64, get func(result.Latency) 
 	return r
 }
 
-// ofEnough is the q-quantile that get reads, or the maximum where the samples are too few for it: runs of older versions
-// rounded the rank, which left the slowest of 51 to 99 samples out of a p99.
+// ofEnough returns the q-quantile that get reads, or the maximum if there are too few samples. Older versions rounded
+// the rank, which left the slowest of 51 to 99 samples out of a p99.
 func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) float64 {
 	if tooFewFor(l.Count, q) {
 		return max(get(l), l.Max)
@@ -43,10 +44,10 @@ func ofEnough(l result.Latency, q float64, get func(result.Latency) float64) flo
 
 func tooFewFor(n int64, q float64) bool { return n > 0 && n < latency.Needs(q) }
 
-// quantileName is "p99" or "p99.9".
+// quantileName returns a name such as "p99" or "p99.9".
 func quantileName(q float64) string { return fmt.Sprintf("p%.4g", 100*q) }
 
-// upperBoundOf reads the upper bound of a p99. Too few values tell nothing.
+// upperBoundOf reads the upper bound of a p99. It gives no value for too few samples.
 func upperBoundOf(l, external result.Latency) reading {
 	r := quantileOf(l, external, 0.99, func(l result.Latency) float64 {
 		if l.P99Upper == nil {
@@ -63,9 +64,9 @@ func upperBoundOf(l, external result.Latency) reading {
 	return r
 }
 
-// withhold makes a scraped value that holds the bound one without a value, where that is not known of the slowest
-// observations: a quantile of few of them lies in the bucket of the slowest, at a place that is interpolated. others are
-// the values with the upper edges of these buckets, by cautious.
+// withhold withholds a scraped value that holds the bound if the slowest observations may not: a quantile of few
+// observations lies in the bucket of the slowest, at an interpolated place. others are the values by cautious, with the
+// upper edges of these buckets.
 func (c Compiled) withhold(r *reading, labels map[string]string, others []archive.Sample) {
 	for _, o := range others {
 		if r.missing != "" || !maps.Equal(o.Labels, labels) || math.IsNaN(o.V) || !c.holds(r.value) || c.holds(o.V) {
@@ -77,7 +78,7 @@ func (c Compiled) withhold(r *reading, labels map[string]string, others []archiv
 	}
 }
 
-// cautiousValues are the values of an expression with its quantiles made cautious; none where it has no quantiles.
+// cautiousValues returns the values of an expression with cautious quantiles, or nil if it has no quantiles.
 func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr string, w window) ([]archive.Sample, error) {
 	with := cautious(expr)
 	if c.boundless || with == expr {
@@ -90,9 +91,9 @@ func (c Compiled) cautiousValues(ctx context.Context, a *archive.Archive, expr s
 	return values, nil
 }
 
-// cautious is PromQL whose histogram_quantile gives the upper edge of the slowest observation's bucket for each group of
-// fewer observations than the quantile needs. Prometheus interpolates in that bucket, so that a bound inside it may seem
-// to hold. Expressions that do not parse, and quantiles that are computed, stay.
+// cautious returns PromQL whose histogram_quantile gives the upper edge of the slowest observation's bucket for each
+// group with fewer observations than the quantile needs. Prometheus interpolates in that bucket, so that a bound inside
+// it may seem to hold. Expressions that do not parse, and computed quantiles, stay unchanged.
 func cautious(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -126,7 +127,7 @@ func isQuantile(n parser.Node) bool {
 	return known && q > 0 && q < 1
 }
 
-// counted is an expression with counts in the place of rates.
+// counted returns an expression with rates replaced by counts.
 func counted(expr string) string {
 	root, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// recovered takes the values of the objectives of faults, by their names: what faults did, how
-// long it took until all was well again, and whether anything was lost.
+// recovered returns the measuring functions of the objectives on faults, by name: the effects of
+// faults, the time to recover, and losses.
 func recovered() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"error-window": perFaultLoad(func(l result.LoadRecovery) reading {
@@ -26,7 +26,7 @@ func recovered() map[string]func(evidence) finding {
 		"relist-storm": func(e evidence) finding {
 			f := eachFault(relists)(e)
 			if e.recovery != nil {
-				for _, lack := range e.recovery.Missing { // none counted is then not none
+				for _, lack := range e.recovery.Missing { // a count of zero then proves nothing
 					f.readings = append(f.readings, reading{missing: lack})
 				}
 			}
@@ -60,8 +60,8 @@ func recovered() map[string]func(evidence) finding {
 	}
 }
 
-// perHistory counts something of each history. None counted is only worth what
-// could be judged.
+// perHistory counts something in each history. A count of zero proves something only for the part
+// that could be judged.
 func perHistory(count func(result.History) (int64, string)) func(evidence) finding {
 	return func(e evidence) finding {
 		f := finding{summed: true}
@@ -126,7 +126,7 @@ func eachFault(read func(result.FaultRecovery) []reading) func(evidence) finding
 				continue
 			}
 			for _, r := range read(fault) {
-				// Not by phase: one in which no fault begins has nothing to show.
+				// Not by phase: a phase in which no fault begins has no data.
 				r.of = strings.TrimSuffix(faultName(fault)+"/"+r.of, "/")
 				f.readings = append(f.readings, r)
 			}
@@ -146,8 +146,8 @@ func faultName(f result.FaultRecovery) string {
 	return name
 }
 
-// perFault reads a figure that only some faults have; one at least must, and
-// none may have left what the figure is about without a leader.
+// perFault reads a figure that only some faults have. At least one must have it, and no fault may
+// have left the subject of the figure without a leader.
 func perFault(what string, about func(of string) bool, get func(result.FaultRecovery) *float64) func(evidence) finding {
 	return func(e evidence) finding {
 		f := eachFault(func(f result.FaultRecovery) []reading {

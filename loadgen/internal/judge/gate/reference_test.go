@@ -60,8 +60,8 @@ func TestReferenceMatchesObjectives(t *testing.T) {
 	}
 }
 
-// reference is docs/reference/objectives.md: testdata/objectives.tmpl, and every objective
-// with its unit, bound, definition and source.
+// reference renders docs/reference/objectives.md: testdata/objectives.tmpl, and every
+// objective with its unit, bound, definition and source.
 func reference(t *testing.T) string {
 	t.Helper()
 	head, err := os.ReadFile(filepath.Join("testdata", "objectives.tmpl"))
@@ -87,7 +87,7 @@ func reference(t *testing.T) string {
 		default:
 			b.WriteString("generator")
 		}
-		// Measurements of ours and the page on recovery are named in the head.
+		// The head of the page already names our measurements and the page on recovery.
 		source := strings.NewReplacer(ours+"; ", "", ours, "", recoveryDoc+"; ", "", recoveryDoc, "").Replace(o.Source)
 		if source != "" {
 			fmt.Fprintf(&b, ". Source: %s", source)
@@ -100,7 +100,7 @@ func reference(t *testing.T) string {
 	return b.String()
 }
 
-// withGap names the objectives of scraped metrics with a rule.
+// withGap lists the objectives on scraped metrics with a gap rule.
 func withGap(rule gapRule) string {
 	var all []string
 	for _, o := range Objectives() {

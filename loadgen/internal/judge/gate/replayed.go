@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// replayed takes the values of the objectives of a replay's fidelity, by their names.
+// replayed returns the measuring functions of the objectives on a replay's fidelity, by name.
 func replayed() map[string]func(evidence) finding {
 	return map[string]func(evidence) finding{
 		"replay-rate-error": perReplay(func(r result.Replay) reading {
@@ -29,13 +29,13 @@ func replayed() map[string]func(evidence) finding {
 	}
 }
 
-// The status codes by which a replay's objects show that they are not those of its trace.
+// With these status codes, a replay's objects show that they differ from the trace's objects.
 const (
 	notFound = 404
 	conflict = 409
 )
 
-// shareError is by how much the share of answers with a status code differs from that in the trace.
+// shareError returns the difference between the shares of a status code in the answers and in the trace.
 func shareError(code int) func(evidence) finding {
 	return perReplay(func(r result.Replay) reading {
 		traced := slices.ContainsFunc(r.Kinds, func(k result.ReplayKind) bool { return len(k.TraceCodes) > 0 })

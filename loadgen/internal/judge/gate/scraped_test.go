@@ -19,8 +19,8 @@ var (
 	limitEdges = []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2}
 )
 
-// stormy records three phases. In calm nothing happens but a few requests; the
-// storm is as told below; recovery has half of it.
+// stormy records three phases: a few requests in calm, the storm described below, and
+// half of it in recovery.
 func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measurements) {
 	t.Helper()
 	l := newLab(t, o)
@@ -76,18 +76,18 @@ func stormy(t *testing.T, o record.Options) (*archivetest.Lab, result.Measuremen
 	return l, result.Measurements{Phases: []result.Phase{calm, storm, recovery}}
 }
 
-// Every objective of scraped metrics, against numbers worked out by hand.
+// Every objective on scraped metrics is checked against values computed by hand.
 func TestScrapedObjectives(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	a := l.Archive()
 	for _, c := range []gateCase{
-		// Worst pair: POST pods, not the better PATCH nodes, not a virtual
-		// resource's 50 s, not what was before.
+		// The worst pair is POST pods: not the better PATCH nodes, not the 50 s of a
+		// virtual resource, and not the requests before the run.
 		{"objective: mutating-latency, max: 1s, over: [storm]", result.Pass, 0.78, "POST pods"},
 		{"objective: mutating-latency, max: 1s, over: [storm]", result.Pass, 0.78, "1000 observations, interpolated between 600 ms and 800 ms"},
 		{"objective: mutating-latency, max: 700ms, over: [storm, recovery]", result.Fail, 0.78, "worst of 3: storm"},
 		{"objective: mutating-latency, min: 700ms, over: [storm]", result.Fail, 0.05 * 990 / 995, "PATCH nodes"},
-		{"objective: mutating-latency, max: 1s", result.Pass, 0.78, ""}, // calm had none: passed over
+		{"objective: mutating-latency, max: 1s", result.Pass, 0.78, ""}, // calm had no samples and is skipped
 		{"objective: read-latency, max: 1s, over: [storm]", result.Pass, 0.199, "leases"},
 		{"objective: list-latency, max: 30s, over: [storm]", result.Fail, 60, "past the last bucket's 60 s"},
 		{"objective: wal-fsync, max: 10ms", result.Fail, 0.016 + 0.016*0.8, "etcd-1"},
@@ -117,7 +117,7 @@ func TestScrapedObjectives(t *testing.T) {
 	}
 }
 
-// The value of a quantile equals Prometheus' result of the shown PromQL.
+// The value of a quantile equals Prometheus' result for the PromQL shown.
 func TestShownExpressionGivesTheValue(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	a := l.Archive()
@@ -128,7 +128,7 @@ func TestShownExpressionGivesTheValue(t *testing.T) {
 	}
 }
 
-// A pass has no reasons, which is a list without any: programs go through it.
+// A pass has an empty list of reasons and not null, because programs iterate over it.
 func TestPassHasNoReasons(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	res, err := Judge(t.Context(), compiled(t, "{name: g, expr: 'max(process_open_fds)', max: 42}"), &rundir.Recorded{Archive: l.Archive(), Measurements: m})
@@ -137,7 +137,7 @@ func TestPassHasNoReasons(t *testing.T) {
 	}
 }
 
-// A value of an expression is told in the unit of its bound.
+// The value of an expression is shown in the unit of its bound.
 func TestUnitOfAnExpression(t *testing.T) {
 	l, m := stormy(t, record.Options{})
 	a := l.Archive()
@@ -148,7 +148,7 @@ func TestUnitOfAnExpression(t *testing.T) {
 	}
 }
 
-// Each of these must not pass, and says why.
+// None of these cases may pass, and each gives the reason.
 func TestNoDataOfScrapedObjectives(t *testing.T) {
 	const mutating, fsync = "{name: g, objective: mutating-latency, max: 1h, over: [storm]}", "{name: g, objective: wal-fsync, max: 1h, over: [storm]}"
 	expr := func(e string) string { return "{name: g, expr: '" + e + "', max: 1e9, over: [storm]}" }
@@ -177,10 +177,11 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		} {
 			expect(t, what, judged(t, c.gate, a, m), result.NoData, 0, c.why)
 		}
-		// It is said once of all phases.
+		// The reason is given once for all phases.
 		expect(t, "several series, everywhere", judged(t, "{name: g, expr: process_open_fds, max: 1}", a, m), result.NoData, 0,
 			"the expression gives 6 series, not one (aggregate them: max, sum) in calm, storm, recovery")
-		// What a component is known to have had nothing to count, and a label may be born later.
+		// A metric that a component is known to have had nothing to count. A labelled
+		// series may appear later.
 		expect(t, "no event yet", judged(t, expr("sum(increase(apiserver_admission_webhook_fail_open_count[$window])) or 0 * sum(up)"), a, m), result.Pass, 0,
 			"apiserver_admission_webhook_fail_open_count had no series yet")
 		expect(t, "no such code yet", judged(t, expr(`sum(increase(apiserver_request_total{code="503"}[$window])) or vector(0)`), a, m), result.Pass, 0, "")
@@ -192,7 +193,7 @@ func TestNoDataOfScrapedObjectives(t *testing.T) {
 		off := result.Measurements{Phases: append([]result.Phase{}, m.Phases...)}
 		off.Phases[1].End = off.Phases[1].End.Add(time.Second / 2)
 		expect(t, "no scrape at the boundary", judged(t, mutating, a, off), result.NoData, 0, "kube-apiserver-0 was not scraped at the boundaries of storm")
-		// A breach that was seen stands, whatever is missing.
+		// An observed breach stands even if other data is missing.
 		seen := judged(t, "{name: g, objective: mutating-latency, max: 1ms, over: [storm, recovery]}", a, result.Measurements{Phases: m.Phases[:2]})
 		expect(t, "breach before the end", seen, result.Fail, 0.78, "storm")
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// What was measured in a phase that the user changed, or across it, is no data, whatever its value; other phases are judged.
+// Values measured in or across a phase that the user changed count as no data. Other phases are judged.
 func TestSteeredPhasesHaveNoData(t *testing.T) {
 	paused := func(m *result.Measurements) { m.Phases[1].PausedSeconds = 8 }
 	ended := func(m *result.Measurements) { m.Phases[1].EndedEarly, m.Phases[1].ConditionMet = true, false }
@@ -38,7 +38,8 @@ func TestSteeredPhasesHaveNoData(t *testing.T) {
 	}
 }
 
-// A condition that was not met while load was paused, or that the user did not wait for, is no failure of the cluster.
+// A condition that was not met while load was paused, or for which the user did not wait, is not a failure of
+// the cluster.
 func TestSteeredConditionIsNoFailure(t *testing.T) {
 	for what, change := range map[string]func(*result.Phase){
 		"paused": func(p *result.Phase) { p.PausedSeconds = time.Minute.Seconds() },

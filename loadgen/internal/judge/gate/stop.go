@@ -17,43 +17,44 @@ import (
 // Stop is a compiled condition that ends a run early.
 type Stop struct {
 	*scenario.Abort
-	// Every is the interval of scrapes, for the range of a limit's rates.
+	// Every is the scrape interval, for the range of a limit's rates.
 	Every time.Duration
 
-	compiled Compiled // of gates, alerts and expressions
-	limit    *Limit   // nil of those
+	compiled Compiled // for gates, alerts and expressions
+	limit    *Limit   // for limits; else nil
 	over     []string // phases
 	follower *alerting.Follower
 
-	since time.Time // when it began to hold; zero: it does not
-	// Blind says why it could not be evaluated the last time; empty: it could.
+	since time.Time // when the condition began to hold; zero if it does not
+	// Blind says why the latest evaluation was impossible. Empty means it was possible.
 	Blind string
 }
 
-// Source answers PromQL over what is known so far: an *archive.Archive, or a Prometheus that scrapes the cluster.
+// Source answers PromQL over the data so far: an *archive.Archive, or a Prometheus that scrapes the cluster.
 type Source interface {
 	Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error)
 }
 
-// AlertSource evaluates alerts itself.
+// AlertSource is a source that evaluates alerts itself.
 type AlertSource interface {
-	// Firing returns whether an alert fires, and what it says.
+	// Firing returns whether an alert fires, and its summary.
 	Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error)
 }
 
-// Stops compiles the conditions of a scenario's abortOn. All errors are joined, one line each, naming the field.
+// Stops compiles the conditions of a scenario's abortOn. It joins all errors, one line each, which name the
+// field.
 func Stops(s *scenario.Scenario) (stops []*Stop, err error) {
 	return stopsOf(s, func(i int) string { return fmt.Sprintf("abortOn[%d]", i) }, StopOptions{})
 }
 
-// StopOptions say what the alerts of flags may be.
+// StopOptions say which alerts flags may name.
 type StopOptions struct {
-	Rules alerting.Ruleset // they come before the shipped ones
-	// Elsewhere: a Prometheus evaluates alerts, by rules that are not known here.
+	Rules alerting.Ruleset // take precedence over the shipped ones
+	// Elsewhere: a Prometheus evaluates the alerts, by rules that are unknown here.
 	Elsewhere bool
 }
 
-// FlagStops compiles conditions that flags give to a run of a scenario, as ParseAbort reads them. Errors name the flag.
+// FlagStops compiles conditions given by flags, in the format of ParseAbort. Errors name the flag.
 func FlagStops(s *scenario.Scenario, flag string, texts []string, o StopOptions) (stops []*Stop, err error) {
 	var errs []error
 	for _, text := range texts {
@@ -130,7 +131,7 @@ func compileStop(s *scenario.Scenario, a *scenario.Abort, path string, b book, e
 	return stop, nil
 }
 
-// StopFamilies lists the metrics that conditions read, as Families does those of gates.
+// StopFamilies lists the metrics that conditions read, as Families does for gates.
 func StopFamilies(stops []*Stop) (all []string) {
 	for _, s := range stops {
 		reads := s.compiled.reads
@@ -145,7 +146,7 @@ func StopFamilies(stops []*Stop) (all []string) {
 	return slices.Compact(all)
 }
 
-// Text is the condition with its bound and duration, as ParseAbort reads it.
+// Text returns the condition with its bound and duration, in the format of ParseAbort.
 func (s *Stop) Text() string {
 	a := s.Abort
 	text := strings.Replace(a.String(), " ", "=", 1)
@@ -166,11 +167,12 @@ func (s *Stop) Text() string {
 	return text
 }
 
-// OfClient reports whether the condition is about the generator's own requests: HoldsOf evaluates it, else Holds.
+// OfClient reports whether the condition is about the generator's own requests. HoldsOf evaluates such
+// conditions, and Holds all others.
 func (s *Stop) OfClient() bool { return s.limit != nil && s.limit.Client }
 
-// HoldsOf evaluates a condition about the generator's requests at a moment of a phase that began at start. It returns why the
-// run ends, or "" while it goes on.
+// HoldsOf evaluates a condition about the generator's requests at a moment of a phase that began at start. It
+// returns why the run ends, or "" if it continues.
 func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	if !slices.Contains(s.over, phase) {
 		return s.sustained("", phase, start, at)
@@ -189,8 +191,8 @@ func (s *Stop) HoldsOf(c Client, phase string, start, at time.Time) string {
 	return s.sustained(why, phase, start, at)
 }
 
-// Holds evaluates the condition at a moment of a phase that began at start, over what is recorded so far. It returns why the
-// run ends, or "" while it goes on. An error is the context's.
+// Holds evaluates the condition at a moment of a phase that began at start, over the data recorded so far. It
+// returns why the run ends, or "" if it continues. It fails only if ctx ends.
 func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time.Time) (why string, err error) {
 	s.Blind = ""
 	if !slices.Contains(s.over, phase) {
@@ -211,7 +213,7 @@ func (s *Stop) Holds(ctx context.Context, a Source, phase string, start, at time
 	return s.sustained(why, phase, start, at), nil
 }
 
-// sustained returns why the run ends when a breach, empty for none, has lasted as long as it must.
+// sustained returns why the run ends if a breach has lasted long enough. An empty why means no breach.
 func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	switch {
 	case why == "":
@@ -230,7 +232,7 @@ func (s *Stop) sustained(why, phase string, start, at time.Time) string {
 	return fmt.Sprintf("abortOn: %s in phase %s, %s after its start: %s", s.Abort, phase, span(at.Sub(start)), why)
 }
 
-// fires says that the alert fires, or "".
+// fires returns a text if the alert fires, else "".
 func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error) {
 	if theirs, ok := a.(AlertSource); ok {
 		fires, summary, err := theirs.Firing(ctx, s.compiled.Alert, at)
@@ -267,7 +269,7 @@ func (s *Stop) fires(ctx context.Context, a Source, at time.Time) (string, error
 	return "", nil
 }
 
-// breaks says that a value of the expression breaks the bound, or "".
+// breaks returns a text if a value of the expression breaks the bound, else "".
 func (s *Stop) breaks(ctx context.Context, a Source, expr string, u scenario.Unit, bound float64, op string, at time.Time) (string, error) {
 	samples, err := a.Instant(ctx, expr, at)
 	if ctx.Err() != nil {

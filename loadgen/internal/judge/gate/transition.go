@@ -13,10 +13,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// defaultQuantile is that of transition-latency.
+// defaultQuantile is the default quantile of transition-latency.
 const defaultQuantile = 0.99
 
-// quantiles are those that measurements hold, by their fraction.
+// quantiles returns the recorded quantiles, by fraction.
 func quantiles() map[float64]func(result.Latency) float64 {
 	return map[float64]func(result.Latency) float64{
 		0.5:   func(l result.Latency) float64 { return l.P50 },
@@ -39,7 +39,7 @@ func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 		return s.Errorf(path+".transition", "leave it out", "objective %s is not about a transition", c.objective.Name)
 	case c.objective.Name != "transition-latency" && c.Quantile != 0:
 		return s.Errorf(path+".quantile", "leave it out; it belongs to transition-latency", "objective %s has no quantile of its own", cmp.Or(c.objective.Name, "expr"))
-	case c.objective.Requires != "transitions" || len(known) == 0: // lacks says so
+	case c.objective.Requires != "transitions" || len(known) == 0: // lacks reports that
 		return nil
 	case c.Transition == "":
 		return s.Errorf(path, "add transition: "+known[0], "gate %q names no transition", c.Name)
@@ -67,8 +67,9 @@ func (e evidence) perTransition(read func(result.Transition) reading) finding {
 	})
 }
 
-// transitionLatency reads the quantile. With open objects it lies between that of the time so far and that of times
-// without end: the one that decides is taken, or the value is open.
+// transitionLatency reads the quantile. Open objects have no final time, so the quantile lies between its value with
+// their times so far and its value with infinite times. transitionLatency takes the value that decides the gate, or
+// leaves the value open.
 func (e evidence) transitionLatency(t result.Transition) reading {
 	q, get := e.quantile(), quantiles()[e.quantile()]
 	r := quantileOf(t.Latency, t.External, q, get)

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// withTransitions is the base scenario with two transitions and a gate.
+// withTransitions parses the base scenario with two transitions and a gate.
 func withTransitions(t *testing.T, gate string) *scenario.Scenario {
 	t.Helper()
 	text := strings.Replace(base, "gates:", "transitions: [{name: pod-ready}, {name: job-complete}]\ngates:", 1)
@@ -21,7 +21,7 @@ func withTransitions(t *testing.T, gate string) *scenario.Scenario {
 	return s
 }
 
-// passed are the measurements of a run in which objects went from state to state: in storm with open ones.
+// passed returns the measurements of a run with transitions, in which open objects are still open in the storm.
 func passed(open int64) result.Measurements {
 	m := told()
 	finished := result.Transition{Name: "pod-ready", To: "ready", Began: 1000, Latency: lat(1000, 0.5, 2, 3), External: lat(1000, 0.5, 2, 3)}
@@ -51,11 +51,11 @@ func TestTransitionObjectives(t *testing.T) {
 		{gateCase{"objective: transition-open, transition: pod-ready, max: 0", result.Fail, 3, "storm: of 503 objects"}, 3},
 		// A second without the generator's stalls would pass.
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 3700ms, over: [storm]", result.NoData, 0, "without the generator's own delay"}, 0},
-		// Few open objects: the p99 is that of the others at most.
+		// Few open objects: the p99 is at most the p99 of the finished objects.
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 5s, over: [storm]", result.Pass, 4, "503 objects, 3 of them not ready at the end"}, 3},
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 3900ms, over: [storm]", result.NoData, 0, "the true value is 3.8 s or more"}, 3},
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 3s, over: [storm]", result.Fail, 3.8, "storm"}, 3},
-		// Many: the p99 is among them.
+		// Many open objects: the p99 is the time of an open object.
 		{gateCase{"objective: transition-latency, transition: pod-ready, max: 5s, over: [storm]", result.NoData, 0, "the true value is 3.8 s or more"}, 100},
 		{gateCase{"objective: transition-latency, transition: pod-ready, quantile: 1, max: 20s, over: [storm]", result.Fail, 30, "storm"}, 3},
 		{gateCase{"objective: transition-latency, transition: pod-ready, quantile: 1, max: 40s, over: [storm]", result.NoData, 0, "30 s or more"}, 3},

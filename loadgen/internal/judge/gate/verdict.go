@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// decide turns what was found into the gate's verdict. It is pure.
+// decide derives the gate's verdict from a finding. It is pure.
 func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	g = result.Gate{
 		Name: c.Name, Objective: c.objective.Name, Over: c.Over,
@@ -22,9 +22,9 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	missing := c.missing(f, n)
 	breached := n > 0 && !c.unknown(worst) && (worst.failed || !c.holds(worst.value))
 	if (f.whole || f.summed && c.op == ">=") && len(missing) > 0 {
-		breached = false // what is missing could still turn it
+		breached = false // the missing values could change the result
 	}
-	partly := c.boundless && !worst.failed && f.lacks() // what is missing may be worse
+	partly := c.boundless && !worst.failed && f.lacks() // the missing values may be worse
 	if partly {
 		worst.atLeast = true
 		breached = breached && c.op == "<="
@@ -48,7 +48,7 @@ func (c Compiled) decide(f finding) (g result.Gate, worst reading) {
 	return g, worst
 }
 
-// tooShort reports whether the length of the run is all that keeps an alert from being judged.
+// tooShort reports whether the alert is not judged only because the run is too short.
 func tooShort(f finding) bool {
 	short := false
 	for _, r := range f.readings {
@@ -60,7 +60,7 @@ func tooShort(f finding) bool {
 	return short
 }
 
-// withheld is the worst value that is kept from being judged, nil if none is.
+// withheld returns the worst withheld value, or nil if no value is withheld.
 func (c Compiled) withheld(f finding) (value *float64, atLeast bool) {
 	for _, r := range f.readings {
 		if r.withheld && (value == nil || c.op == "<=" && r.value > *value || c.op == ">=" && r.value < *value) {
@@ -88,12 +88,12 @@ func (c Compiled) holds(v float64) bool {
 	return v <= c.bound
 }
 
-// unknown: only a limit of the true value is known, and it does not decide.
+// unknown reports whether the reading is only a bound of the true value and does not decide.
 func (c Compiled) unknown(r reading) bool {
 	return r.atLeast && !r.failed && c.holds(r.value) == (c.op == "<=")
 }
 
-// worst is the reading that decides, or the sum, and how many there are.
+// worst returns the deciding reading, or the sum, and the number of readings.
 func (c Compiled) worst(f finding) (worst reading, n int) {
 	var sum float64
 	least := false
@@ -118,7 +118,7 @@ func (c Compiled) worst(f finding) (worst reading, n int) {
 	return worst, n
 }
 
-// missing lists why the gate cannot pass, once each.
+// missing lists the reasons why the gate cannot pass, without duplicates.
 func (c Compiled) missing(f finding, n int) []string {
 	var why []string
 	add := func(s string) {
@@ -126,7 +126,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, s)
 		}
 	}
-	alike := map[string]int{} // the place in why of what several phases have
+	alike := map[string]int{} // index in why of a reason that several phases share
 	empty := map[string]bool{}
 	for _, r := range f.readings {
 		switch {
@@ -139,7 +139,7 @@ func (c Compiled) missing(f finding, n int) []string {
 			why = append(why, r.missing+" in "+r.phase)
 		case r.missing != "":
 			add(r.missing)
-		case !r.nothing && c.unknown(r): // the worst one may hide behind a limit that looks better
+		case !r.nothing && c.unknown(r): // a bound that looks better may hide the worst value
 			add(fmt.Sprintf("%s: the true value is %s or more, which the bound does not tell apart (%s)",
 				r.of, show(c.objective.Unit, r.value), r.detail))
 		}
@@ -181,7 +181,7 @@ func explain(f finding, worst reading, n int) string {
 	return detail
 }
 
-// show writes a value as a person reads it, to three digits.
+// show formats a value for readers, with three digits.
 func show(u scenario.Unit, v float64) string {
 	switch {
 	case u == scenario.Seconds && v != 0 && math.Abs(v) < resolution:
@@ -204,22 +204,22 @@ func show(u scenario.Unit, v float64) string {
 	return three(v)
 }
 
-// resolution of times, in seconds: the histograms tell no smaller ones apart (latency.Lowest).
+// resolution of times, in seconds: the histograms do not distinguish smaller ones (latency.Lowest).
 const resolution = 1e-6
 
 func three(v float64) string { return digits.Format(v, 3) }
 
-// reason is the gate in one line, for those that did not pass.
+// reason describes a gate that did not pass, in one line.
 func reason(g result.Gate) string {
 	u := scenario.Unit(g.Unit)
 	if g.Verdict == result.NoData {
 		return fmt.Sprintf("%s: no data: %s", g.Name, g.Detail)
 	}
-	if g.Objective == "alert" { // the detail says it; the gate may have the alert's name
+	if g.Objective == "alert" { // the detail suffices; the gate may have the alert's name
 		return fmt.Sprintf("%s: %s", g.Name, strings.TrimPrefix(g.Detail, g.Name+": "))
 	}
 	if (g.Op == "<=") == (*g.Value <= g.Bound) {
-		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // failed whatever the bound
+		return fmt.Sprintf("%s: %s", g.Name, g.Detail) // it failed for a reason other than the bound
 	}
 	return fmt.Sprintf("%s: %s is %s %s", g.Name, show(u, *g.Value), side(g.Op), show(u, g.Bound))
 }

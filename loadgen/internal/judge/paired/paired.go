@@ -1,6 +1,6 @@
-// Package paired tells from pairs of measurements whether B is worse than A, and how sure that is: a one-sided paired
-// t-test of d = ln(B/A), at a few looks with an alpha of each. The looks' errors add up, so that a test may stop at
-// any of them. Error rates of the defaults are simulated in the package's tests.
+// Package paired decides from pairs of measurements whether B is worse than A, and with what certainty. It uses a
+// one-sided paired t-test of d = ln(B/A) at a few looks. Each look has its own alpha; the errors of the looks add up,
+// so that a comparison may stop at any of them. The package's tests simulate the error rates of the default plan.
 package paired
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Default is the plan that docs/reference/comparing.md gives the error rates of.
+// Default returns the plan whose error rates are in docs/reference/comparing.md.
 func Default() result.Plan {
 	return result.Plan{
 		Looks:  []result.Look{{Pairs: 6, Alpha: 0.003}, {Pairs: 9, Alpha: 0.003}, {Pairs: 12, Alpha: 0.004}},
@@ -25,7 +25,7 @@ func Default() result.Plan {
 	}
 }
 
-// Check reports what is wrong with a plan.
+// Check validates a plan.
 func Check(p result.Plan) error {
 	if len(p.Looks) == 0 {
 		return fmt.Errorf("no looks")
@@ -55,42 +55,42 @@ func Check(p result.Plan) error {
 	return nil
 }
 
-// share formats a share as its flag takes it.
+// share formats a share as its flag expects it.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 6, 64) + "%" }
 
-// IsLook reports whether the plan looks after so many pairs.
+// IsLook reports whether the plan has a look after this number of pairs.
 func IsLook(p result.Plan, pairs int) bool {
 	return slices.ContainsFunc(p.Looks, func(l result.Look) bool { return l.Pairs == pairs })
 }
 
-// Judged is one figure, judged. Changes are shares: 0.05 is 5% worse.
+// Judged is the result for one figure. Changes are shares: 0.05 is 5% worse.
 type Judged struct {
 	Answer result.Answer
-	Pairs  int // that the answer is from: those of the last look
-	// Change is the geometric mean of B/A less one; Low and High bound it, each at the plan's confidence.
+	Pairs  int // the number of pairs judged, as of the last look
+	// Change is the geometric mean of B/A, minus 1. Low and High bound it, each at the plan's confidence.
 	Change, Low, High float64
 	// Spread is the standard deviation of ln(B/A), or of the differences as shares of A.
 	Spread float64
-	// T and Critical are the test's statistic and the value past which a change counts.
+	// T is the test's statistic, and Critical the value beyond which a change counts.
 	T, Critical float64
 }
 
-// LeastRuns is the number of runs of each side from which on sets that are no pairs are judged.
+// LeastRuns is the minimum number of runs of each side to judge sets without pairs.
 const LeastRuns = 3
 
-// Figure is what pairs say of one figure, in the order of the pairs; positive is worse.
+// Figure holds the values of one figure, in the order of the pairs. Positive is worse.
 type Figure struct {
-	// D is ln(B/A) of each pair, or with Differences B less A: of a figure that is 0 in some pairs.
+	// D is ln(B/A) of each pair. If Differences is set, as for a figure that is 0 in some pairs, it is B minus A.
 	D           []float64
 	Differences bool
-	// Level is the mean of A, of which a difference is a share; 1 where the differences are shares already.
+	// Level is the mean of A, which turns a difference into a share. It is 1 if the differences are shares already.
 	Level float64
-	// Gone is the change where nothing is left in B, which bounds it: -1, or +1 of a figure that is better when it is higher.
-	// 0: the figure may be negative.
+	// Gone is the change if B is 0, which bounds the change: -1, or +1 for a figure for which higher is better. 0 means
+	// that the figure may be negative.
 	Gone float64
 }
 
-// Judge judges figures by their pairs. It looks once, at the last look that the pairs of a figure allow.
+// Judge judges figures by their pairs. It makes only the last look for which a figure has enough pairs.
 func Judge(p result.Plan, figures []Figure) []Judged {
 	tests := make([]test, len(figures))
 	for i, f := range figures {
@@ -100,16 +100,15 @@ func Judge(p result.Plan, figures []Figure) []Judged {
 	return holm(p, tests)
 }
 
-// Sets are a figure in the runs of A and in those of B: its logarithms, or with Differences its values, where some are 0. Level and Gone
-// are as in Figure.
+// Sets holds one figure of the runs of A and of B: logarithms, or plain values if Differences is set, as for a figure
+// that is 0 in some runs. Level and Gone are as in Figure.
 type Sets struct {
 	A, B        []float64
 	Differences bool
 	Level, Gone float64
 }
 
-// JudgeSets judges figures of runs that are no pairs. What changed on the machine between the sets counts as a change
-// of B.
+// JudgeSets judges figures of runs without pairs. A change of the machine between the sets counts as a change of B.
 func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	tests := make([]test, len(figures))
 	for i, s := range figures {
@@ -119,8 +118,8 @@ func JudgeSets(p result.Plan, figures []Sets) []Judged {
 	return holm(p, tests)
 }
 
-// holm judges figures that share alpha by Holm's method: the smallest p-value takes the smallest share. With no more
-// figures than alpha allows each takes all of it.
+// holm judges figures that share alpha by Holm's method: the smallest p-value gets the smallest share. If there are no
+// more figures than the plan allows, each gets the whole alpha.
 func holm(p result.Plan, tests []test) []Judged {
 	all, order := make([]Judged, len(tests)), make([]int, len(tests))
 	for i := range order {
@@ -138,17 +137,18 @@ func holm(p result.Plan, tests []test) []Judged {
 	return all
 }
 
-// test is one figure at one look: the mean of ln(B/A) or of differences, its standard error, and the t-distribution of their ratio.
+// test is one figure at one look: the mean of ln(B/A) or of differences, its standard error, and the t-distribution of
+// their ratio.
 type test struct {
-	look              result.Look // of no pairs: it may not tell yet
+	look              result.Look // the zero value means it is too early for a look
 	n                 int
 	mean, spread, err float64
 	dist              distuv.StudentsT
-	differences       bool // mean is of B less A, and level that of A
+	differences       bool // mean is the mean of B minus A, and level the mean of A
 	level, gone       float64
 }
 
-// newTest looks at pairs.
+// newTest returns the test of pairs.
 func newTest(p result.Plan, d []float64) (t test) {
 	t.n = len(d)
 	for _, l := range p.Looks {
@@ -167,7 +167,7 @@ func newTest(p result.Plan, d []float64) (t test) {
 	return t
 }
 
-// newWelch looks at two sets of runs that are no pairs, by Welch's t-test, with all of the plan's alpha.
+// newWelch returns Welch's t-test of two sets of runs without pairs, with the sum of the plan's alphas.
 func newWelch(p result.Plan, a, b []float64) (t test) {
 	t.n = min(len(a), len(b))
 	if t.n == 0 {
@@ -193,7 +193,7 @@ func newWelch(p result.Plan, a, b []float64) (t test) {
 	return t
 }
 
-// t is the test's statistic.
+// t returns the test's statistic.
 func (t test) t() float64 {
 	switch {
 	case t.n < 2:
@@ -206,7 +206,7 @@ func (t test) t() float64 {
 	return 0
 }
 
-// smaller is the smaller of the two one-sided p-values.
+// smaller returns the smaller of the two one-sided p-values.
 func (t test) smaller() float64 {
 	if t.look.Pairs == 0 {
 		return 1
@@ -214,7 +214,7 @@ func (t test) smaller() float64 {
 	return t.dist.Survival(math.Abs(t.t()))
 }
 
-// judge answers with alpha divided by share.
+// judge returns the result with alpha divided by share.
 func (t test) judge(p result.Plan, share float64) Judged {
 	j := Judged{Answer: result.CouldNotTell, Pairs: t.n, Change: t.share(t.mean), Spread: t.spread, T: t.t(), Low: math.Inf(-1), High: math.Inf(1)}
 	if t.n > 1 {
@@ -249,7 +249,7 @@ func (t test) judge(p result.Plan, share float64) Judged {
 	return j
 }
 
-// share is a mean as a share of A: of differences from 0 it is infinite.
+// share returns a mean as a share of A. For differences from 0 it is infinite.
 func (t test) share(mean float64) float64 {
 	switch {
 	case !t.differences:

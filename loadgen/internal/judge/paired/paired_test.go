@@ -9,10 +9,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// seed of all that these tests draw.
+// seed is the seed of all random numbers in these tests.
 const seed = 1
 
-// sequence judges as a comparison does: at each look, until an answer.
+// sequence judges as a comparison does: at each look, until there is an answer.
 func sequence(p result.Plan, d []float64) paired.Judged {
 	var j paired.Judged
 	for _, l := range p.Looks {
@@ -23,8 +23,8 @@ func sequence(p result.Plan, d []float64) paired.Judged {
 	return j
 }
 
-// TestErrorRates: the rates that docs/reference/comparing.md gives, simulated with as many trials as they need. The
-// bounds are the rates of a simulation of another's.
+// TestErrorRates simulates the error rates in docs/reference/comparing.md, with as many trials as they need. The bounds
+// are the rates of an independent simulation.
 func TestErrorRates(t *testing.T) {
 	t.Logf("seed %d", seed)
 	const trials = 4000
@@ -90,7 +90,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestCriticalValues are those of the published table of Student's t.
+// TestCriticalValues compares critical values with the published table of Student's t.
 func TestCriticalValues(t *testing.T) {
 	p := paired.Default()
 	for i, want := range []float64{4.57, 3.71, 3.23} {
@@ -104,7 +104,7 @@ func TestCriticalValues(t *testing.T) {
 	}
 }
 
-// TestHolm: with more figures than alpha allows each needs more, the strongest the most.
+// TestHolm: if there are more figures than alpha allows, each needs more evidence, and the strongest one the most.
 func TestHolm(t *testing.T) {
 	p := paired.Default()
 	d := []float64{0.06, 0.14, 0.06, 0.14, 0.06, 0.14}
@@ -151,7 +151,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDifferences: a figure that is 0 in A has no ratio, and is judged by B less A.
+// TestDifferences: a figure that is 0 in A has no ratio, and is judged by B minus A.
 func TestDifferences(t *testing.T) {
 	for name, c := range map[string]struct {
 		figure paired.Figure
@@ -168,7 +168,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestBoundsEndWhereNothingIsLeft: a figure cannot fall by more than all of A.
+// TestBoundsEndWhereNothingIsLeft: a figure cannot fall by more than 100% of A.
 func TestBoundsEndWhereNothingIsLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		figure    paired.Figure
@@ -188,7 +188,7 @@ func TestBoundsEndWhereNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestSpreadOfDifferencesIsAShare: as that of ratios.
+// TestSpreadOfDifferencesIsAShare: the spread of differences is a share, like the spread of ratios.
 func TestSpreadOfDifferencesIsAShare(t *testing.T) {
 	d := []float64{-900, -910, -890, -900, -900, -920}
 	j := paired.Judge(paired.Default(), []paired.Figure{{D: d, Differences: true, Level: 1000}})[0]

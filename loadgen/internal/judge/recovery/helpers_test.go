@@ -12,12 +12,12 @@ import (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// sec is so many seconds after the start.
+// sec returns the time s seconds after the start.
 func sec(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 
-// slotsOf are slots of a load, one for each letter, from the start on: "." all
-// is well, "x" one request fails, "m" one fails and one succeeds, "s" one takes 3
-// s, "u" one is unsent, "c" one is canceled; in a blank nothing ends.
+// slotsOf returns slots of a load from the start on, one for each letter: "." all
+// requests succeed, "x" one fails, "m" one fails and one succeeds, "s" one takes 3 s,
+// "u" one is unsent, "c" one is canceled. In a blank no request ends.
 func slotsOf(load, letters string) []samples.Slot {
 	var slots []samples.Slot
 	for i, l := range letters {
@@ -44,7 +44,7 @@ func slotsOf(load, letters string) []samples.Slot {
 	return slots
 }
 
-// faulty is a timeline with a fault from one second to another.
+// faulty returns a timeline with a fault between two times in seconds.
 func faulty(from, to float64, on ...string) []result.Event {
 	return []result.Event{
 		{Time: sec(from), Kind: "fault-begin", Name: "kill", Fault: "1", On: on},
@@ -52,7 +52,8 @@ func faulty(from, to float64, on ...string) []result.Event {
 	}
 }
 
-// killedScheduler is a timeline in which the leading scheduler is killed, and another leads.
+// killedScheduler returns a timeline in which the leading scheduler is killed and
+// another one takes over.
 func killedScheduler() []result.Event {
 	return []result.Event{
 		{Time: sec(0), Kind: "lease", Name: "kube-scheduler-1"},
@@ -63,7 +64,7 @@ func killedScheduler() []result.Event {
 	}
 }
 
-// phase holds the measurements of a run of one phase.
+// phase returns the measurements of a run with one phase.
 func phase(name string, start, end time.Time) result.Measurements {
 	return result.Measurements{Phases: []result.Phase{{Name: name, Start: start, End: end}}}
 }
@@ -78,7 +79,7 @@ func seen(t *testing.T, timeline []result.Event, slots []samples.Slot) result.Lo
 	return r.Faults[0].Loads[0]
 }
 
-// isSeconds compares a figure with what is wanted; nil: there is none.
+// isSeconds compares a figure with the expected one; nil expects no figure.
 func isSeconds(t *testing.T, what string, got *float64, want any) {
 	t.Helper()
 	switch {

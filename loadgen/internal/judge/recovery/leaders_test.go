@@ -33,14 +33,14 @@ func TestLeaseFailsOverWhenHolderIsKilled(t *testing.T) {
 	isSeconds(t, "the time without the process", r.Restarts[0].Down, 21.98)
 }
 
-// Several faults in a row, each of which takes etcd's leader; the last change
-// comes of itself, long after.
+// Several faults in a row take etcd's leader. The last change happens by itself, long
+// after.
 func TestEtcdLeaderChangesAreAttributedToFaults(t *testing.T) {
 	r := Analyse(&rundir.Recorded{Timeline: []result.Event{
 		{Time: sec(0), Kind: "etcd-leader", Name: "etcd-0"},
 		{Time: sec(10), Kind: "fault-begin", Name: "pause", Fault: "1", On: []string{"etcd-0"}},
 		{Time: sec(11.5), Kind: "etcd-leader", Name: "etcd-2"},
-		{Time: sec(11.6), Kind: "etcd-leader", Name: "etcd-2"}, // told twice
+		{Time: sec(11.6), Kind: "etcd-leader", Name: "etcd-2"}, // reported twice
 		{Time: sec(20), Kind: "fault-end", Name: "pause", Fault: "1"},
 		{Time: sec(30), Kind: "fault-begin", Name: "slowFsync", Fault: "2", On: []string{"etcd-0", "etcd-1", "etcd-2"}},
 		{Time: sec(40), Kind: "fault-end", Name: "slowFsync", Fault: "2"},
@@ -69,7 +69,7 @@ func TestRestartedHolderRegainsLease(t *testing.T) {
 		Measurements: phase("storm", sec(0), sec(30)),
 		Timeline: []result.Event{
 			{Time: sec(0), Kind: "lease", Name: "kube-scheduler-0"},
-			{Time: sec(10), Kind: "exit", Name: "kube-scheduler-0"}, // of itself: a crash
+			{Time: sec(10), Kind: "exit", Name: "kube-scheduler-0"}, // by itself: a crash
 			{Time: sec(12), Kind: "ready", Name: "kube-scheduler-0"},
 			{Time: sec(14), Kind: "lease", Name: "kube-scheduler-0"},
 			{Time: sec(31), Kind: "exit", Name: "kube-scheduler-0"}, // the plane stops
@@ -99,7 +99,7 @@ func TestRelistStorm(t *testing.T) {
 	if s.Relists != 24 || s.Breaks != 5 || s.ByLoad[samples.Nodes] != 19 || s.ByLoad["flood"] != 5 {
 		t.Errorf("the storm is %+v", s)
 	}
-	// 1.5 s and 2.5 s are a second apart, so they are not in one second.
+	// 1.5 s and 2.5 s are a second apart, so they do not share a second.
 	if s.PeakPerSecond != 17 {
 		t.Errorf("the peak is %d a second, want 17", s.PeakPerSecond)
 	}

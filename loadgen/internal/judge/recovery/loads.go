@@ -10,18 +10,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// canceled requests were given up by the generator when the run ended.
+// canceled requests were pending when the generator stopped at the end of the run.
 const canceled = "canceled"
 
 // moment holds the counts of one load in one slot.
 type moment struct {
 	from, until time.Time
 	samples.RequestSlot
-	failed int64 // without those canceled
+	failed int64 // without canceled requests
 	bad    bool  // a request failed, was not sent or took longer than the bound
 }
 
-// loads returns a fault's effect on each load, in the order of their names.
+// loads returns a fault's effect on each load, sorted by name.
 func (in run) loads(f span) []result.LoadRecovery {
 	byLoad := map[string][]moment{}
 	for _, s := range in.Slots {
@@ -37,14 +37,14 @@ func (in run) loads(f span) []result.LoadRecovery {
 	var all []result.LoadRecovery
 	for _, load := range slices.Sorted(maps.Keys(byLoad)) {
 		if f.Over(byLoad[load][0].from.Add(-stretch)) {
-			continue // it only began when all was over
+			continue // the load began only after the fault's time
 		}
 		w := watch{fault: f, r: result.LoadRecovery{Load: load, Bound: in.bound(load).Seconds()}}
 		for _, m := range byLoad[load] {
 			w.take(m)
 		}
 		if !w.ran && !f.next.IsZero() {
-			continue // what it still owes an answer to is the next fault's
+			continue // its pending requests belong to the next fault
 		}
 		all = append(all, w.result())
 	}
@@ -56,17 +56,17 @@ type watch struct {
 	fault span
 	r     result.LoadRecovery
 
-	ran         bool // in a slot that belongs to the fault
+	ran         bool // the load had a slot that belongs to the fault
 	from, until time.Time
 	failedBy    time.Time // end of the first slot with a failure
 	succeeded   time.Time // end of the first slot with a success after that
-	good        time.Time // since when the load holds its bound; zero: it does not
-	back        time.Time // since when it did for a whole stretch after the fault
+	good        time.Time // start of the current time inside the bound; zero if the load is outside it
+	back        time.Time // start of the first whole stretch inside the bound after the fault
 	last        time.Time // end of the last slot
 	pending     tally     // of the slots since the last bad one
 }
 
-// tally counts what becomes part of the error window if another bad slot follows.
+// tally counts requests that join the error window if another bad slot follows.
 type tally struct {
 	succeeded int64
 	slowest   float64
@@ -79,7 +79,7 @@ func (w *watch) take(m moment) {
 	}
 	w.ran, w.last = true, m.until
 	if !w.back.IsZero() {
-		return // what comes now is not this fault's
+		return // later slots do not belong to this fault
 	}
 	if m.bad {
 		w.spoil(m)
@@ -118,11 +118,11 @@ func (w *watch) spoil(m moment) {
 	}
 }
 
-// hold takes in a slot inside the bound. Once the fault is over and a whole
-// stretch of them has followed each other, the load is back.
+// hold adds a slot inside the bound. After the fault, the load is back once such slots
+// fill a whole stretch.
 func (w *watch) hold(m moment) {
 	if m.Succeeded == 0 {
-		return // only canceled ones: they say nothing
+		return // only canceled requests, which say nothing
 	}
 	if w.r.Affected {
 		w.pending.succeeded += m.Succeeded
@@ -168,8 +168,8 @@ func (w *watch) result() result.LoadRecovery {
 	return r
 }
 
-// notBackFor is how long after the fault's end the load was not back, as far as
-// it was seen.
+// notBackFor returns how long after the fault's end the load was observed not to be back,
+// in seconds.
 func (w *watch) notBackFor() *float64 {
 	if !w.ran || !w.fault.Over(w.last) {
 		return nil
@@ -181,7 +181,7 @@ func (w *watch) notBackFor() *float64 {
 	return seconds(since.Sub(*w.fault.End))
 }
 
-// notBack says why it is not known that the load came back.
+// notBack says why it is unknown whether the load came back.
 func (w *watch) notBack() string {
 	next := "the load ended"
 	if !w.fault.next.IsZero() && !w.last.Before(w.fault.next.Add(-stretch)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// The fault lasts from 1.0 s to 2.0 s in all of these.
+// In all cases the fault lasts from 1.0 s to 2.0 s.
 func TestLoadRecovery(t *testing.T) {
 	well := strings.Repeat(".", 60)
 	for name, c := range map[string]struct {
@@ -110,7 +110,8 @@ func TestBoundIsOfTheLoad(t *testing.T) {
 	}
 }
 
-// Three kills, two seconds apart: what follows one is not the one before's.
+// Three kills, two seconds apart: effects after a kill are not attributed to the
+// previous one.
 func TestFaultWindowEndsAtNextFault(t *testing.T) {
 	var timeline []result.Event
 	for i, at := range []float64{1, 3, 5} {

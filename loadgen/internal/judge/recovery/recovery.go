@@ -18,38 +18,38 @@ import (
 
 const (
 	// defaultBound is upstream's objective for calls on single objects (1 s, in
-	// kubernetes/community sig-scalability/slos/api_call_latency.md). That one is
-	// of the 99th percentile over days; here every request has to hold it.
+	// kubernetes/community sig-scalability/slos/api_call_latency.md). Upstream bounds
+	// the 99th percentile over days; here the bound holds for every request.
 	defaultBound = time.Second
-	// listBound is upstream's for lists of a namespace or of the cluster (30 s, the
-	// same document).
+	// listBound is upstream's objective for lists of a namespace or of the cluster
+	// (30 s, in the same document).
 	listBound = 30 * time.Second
-	// stretch is how long a load has to hold its bound to be back inside it.
+	// stretch is the time for which a load must hold its bound to be back.
 	stretch = 5 * time.Second
-	// stormWithin is how long after a fault's end relists are still its own:
-	// client-go's reflectors wait up to 30 s before they try again
+	// stormWithin is the time after a fault's end in which relists are attributed to
+	// the fault: client-go's reflectors wait up to 30 s before they try again
 	// (client-go/tools/cache/reflector.go, defaultBackoffMax).
 	stormWithin = 30 * time.Second
-	// settling is how long after a fault's end a change of leader is still put
-	// down to it: leases of 15 s and a retry every 2 s, upstream's defaults
-	// (component-base/config/options/leaderelectionconfig.go), leave room for one
-	// more of each.
+	// settling is the time after a fault's end in which a change of leader is
+	// attributed to the fault. Upstream's defaults are leases of 15 s and a retry
+	// every 2 s (component-base/config/options/leaderelectionconfig.go), which leaves
+	// room for one more of each.
 	settling = 30 * time.Second
-	// settled is how long after a fault's end the end of a process is still put down
-	// to it: two sources tell of the two.
+	// settled is the time after a fault's end in which the end of a process is
+	// attributed to the fault: the two events come from different sources.
 	settled = time.Second
 )
 
-// run is the recorded run that is analysed.
+// run is the recorded run to analyse.
 type run struct {
 	*rundir.Recorded
 	line *timeline.Timeline
-	// bound of each request of a load.
+	// bound returns the latency bound of a load's requests.
 	bound func(load string) time.Duration
 }
 
-// Analyse returns the faults' effects. Nil: there was no fault, no change of
-// leader and no restart.
+// Analyse returns the effects of the faults, or nil if there was no fault, no change
+// of leader and no restart.
 func Analyse(rec *rundir.Recorded) *result.Recovery {
 	in := run{rec, timeline.Of(rec.Timeline), bounds(rec.Scenario)}
 	changes, leaders := in.handovers()
@@ -91,8 +91,8 @@ func Analyse(rec *rundir.Recorded) *result.Recovery {
 	return r
 }
 
-// bounds gives the bound of each load: the one for lists where it does nothing but
-// list, else the one for single objects.
+// bounds returns the latency bound of each load: listBound if the load only lists,
+// else defaultBound.
 func bounds(s *scenario.Scenario) func(load string) time.Duration {
 	lists := map[string]bool{}
 	if s != nil {
@@ -112,19 +112,19 @@ func bounds(s *scenario.Scenario) func(load string) time.Duration {
 	}
 }
 
-// span is a fault with the time that it answers for.
+// span is a fault and the time in which effects are attributed to it.
 type span struct {
 	timeline.Fault
-	next time.Time // when the next fault begins, which answers from then on; zero: none does
+	next time.Time // when the next fault begins and this span ends; zero: no further fault
 }
 
-// has reports whether a slot that ends at a time belongs to the fault.
+// has reports whether a slot that ends at until belongs to the fault.
 func (f span) has(until time.Time) bool {
 	return until.After(f.Begin) && (f.next.IsZero() || !until.After(f.next))
 }
 
-// phaseAt names the phase that a moment is in; that between two belongs to
-// the later one. Empty: none.
+// phaseAt returns the name of the phase at a moment, the later one at a boundary of
+// two phases, or "" outside of all phases.
 func (in run) phaseAt(at time.Time) string {
 	for _, p := range slices.Backward(in.Measurements.Phases) {
 		if !at.Before(p.Start) && !at.After(p.End) {
@@ -136,8 +136,8 @@ func (in run) phaseAt(at time.Time) string {
 
 func seconds(d time.Duration) *float64 { return new(d.Seconds()) }
 
-// handovers gives the changes of leaders, and the last leader of each kind. The first
-// leader of a kind is no change: it is only learned of.
+// handovers returns the changes of leaders, and the last leader of each kind. The
+// first leader of a kind is not a change: the run only observes it.
 func (in run) handovers() (all []result.Handover, last map[string]timeline.Leader) {
 	last = map[string]timeline.Leader{}
 	for _, l := range in.line.Leaders {
@@ -149,7 +149,7 @@ func (in run) handovers() (all []result.Handover, last map[string]timeline.Leade
 		h := result.Handover{Of: l.Of, From: before.Name, To: l.Name, At: l.Since, Phase: in.phaseAt(l.Since)}
 		lost, cause := in.hit(before, l.Since)
 		if lost.IsZero() && before.Name == l.Name {
-			continue // told twice
+			continue // the same leader was reported twice
 		}
 		if !lost.IsZero() {
 			h.Lost, h.Failover, h.Fault = &lost, seconds(l.Since.Sub(lost)), idOf(cause)
@@ -159,7 +159,8 @@ func (in run) handovers() (all []result.Handover, last map[string]timeline.Leade
 	return all, last
 }
 
-// leaderless gives, by fault, the kinds whose last leader it ended before the run did.
+// leaderless returns, by fault, the kinds whose last leader the fault ended before the
+// run ended.
 func (in run) leaderless(last map[string]timeline.Leader) map[string][]string {
 	lost := map[string][]string{}
 	stop := in.lastEnd()
@@ -182,9 +183,9 @@ func (in run) lastEnd() time.Time {
 	return time.Time{}
 }
 
-// hit is when a leader was hit last before its successor's time: its process ended, or
-// a fault on it began that was in force until shortly before. The fault is nil if its
-// process ended by itself.
+// hit returns the time at which a leader was last hit before until: its process
+// ended, or a fault on it began that lasted until shortly before until. The fault is
+// nil if the process ended by itself.
 func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, cause *timeline.Fault) {
 	for i, f := range in.line.Faults {
 		if f.Hits(leader.Name) && !f.Begin.Before(leader.Since) && f.Begin.Before(until) && (f.End == nil || !f.End.Add(settling).Before(until)) {
@@ -197,8 +198,8 @@ func (in run) hit(leader timeline.Leader, until time.Time) (lost time.Time, caus
 	return lost, cause
 }
 
-// restarts pairs the ends of processes with the readiness of those that took
-// their place. What ends after the last phase is the plane's own stop.
+// restarts pairs the ends of processes with the readiness of their successors. It
+// skips processes that end after the last phase, because the plane stops then.
 func (in run) restarts() (all []result.Restart) {
 	stop := in.lastEnd()
 	for _, x := range in.line.Exits {

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// floorShare is the least noise there is, as a share of the largest absolute
-	// value: a line that lies flat would move by infinity. As both the steady and
-	// the under samples count for it, nothing moves by more than 200.
+	// floorShare is the minimum noise, as a share of the largest absolute value.
+	// Without it any change of a constant signal would be infinite. Both the steady
+	// and the under samples count, so nothing moves by more than 200.
 	floorShare = 0.01
-	// leastSamples to judge a stretch by: with two there is no third of them.
+	// leastSamples is the minimum to judge a stretch by: two samples cannot be split
+	// into thirds.
 	leastSamples = 3
-	// returnNoises and returnShare of the movement are how near to the steady mean
-	// a signal has to come to have returned.
+	// A signal has returned if its distance from the steady mean is at most
+	// returnNoises times the noise or returnShare of its movement.
 	returnNoises = 3
 	returnShare  = 0.1
 )
 
-// judge compares the samples of a signal. Points are in the order of time.
+// judge compares the samples of a signal. Points are sorted by time.
 func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.Signal {
 	r := result.Signal{Name: s.Name, Expr: s.Expr, Unit: s.Unit, Steady: window(s.Steady, steady), Under: window(s.Under, under)}
 	if len(s.After) > 0 {
@@ -53,7 +54,7 @@ func judge(s scenario.Signal, steady, under, after []result.SignalPoint) result.
 	}
 	r.Extreme = farThird(under, mean)
 	moved := 0.0
-	if r.Noise > 0 { // it is not where all samples are zero
+	if r.Noise > 0 { // Noise is 0 if all samples are zero
 		moved = math.Abs(r.Extreme-mean) / r.Noise
 	}
 	r.Moved = &moved
@@ -90,9 +91,9 @@ func window(phases []string, points []result.SignalPoint) result.SignalWindow {
 
 func third(n int) int { return (n + 2) / 3 }
 
-// farThird is the mean of the highest or of the lowest third of the samples,
-// whichever is farther from the mean. A third, as one sample may be an accident,
-// and the mean of all hides a fault that shows late.
+// farThird returns the mean of the highest or of the lowest third of the samples,
+// whichever is farther from mean. One sample may be an accident, and the mean of all
+// samples would hide a fault that shows late.
 func farThird(points []result.SignalPoint, mean float64) float64 {
 	sorted := slices.Clone(points)
 	slices.SortFunc(sorted, func(x, y result.SignalPoint) int { return cmp.Compare(x.Value, y.Value) })
@@ -104,8 +105,8 @@ func farThird(points []result.SignalPoint, mean float64) float64 {
 	return high
 }
 
-// meanOf is taken of differences from the first, so that a line that lies flat
-// has its own value as its mean, to the last bit.
+// meanOf averages the differences from the first point, so that the mean of a
+// constant signal equals its value to the last bit.
 func meanOf(points []result.SignalPoint) float64 {
 	sum := 0.0
 	for _, p := range points {
@@ -114,20 +115,21 @@ func meanOf(points []result.SignalPoint) float64 {
 	return points[0].Value + sum/float64(len(points))
 }
 
-// query evaluates PromQL at one moment: a value for each series.
+// query evaluates PromQL at one moment and returns a value for each series.
 type query func(ctx context.Context, expr string, at time.Time) ([]float64, error)
 
-// lookBack is $window, in intervals between scrapes: two and a half always
-// hold two scrapes, which a rate needs.
+// lookBack is the length of $window in scrape intervals: two and a half intervals
+// always hold two scrapes, which a rate needs.
 const lookBack = 2.5
 
-// Signals samples the scenario's signals and judges them. Without an archive there are
-// no samples. An error is the context's end only: an expression that gives no one
-// number is reported in the signal's detail.
+// Signals samples the scenario's signals and judges them. Without an archive there
+// are no samples. It fails only if ctx ends; an expression that does not give exactly
+// one number is reported in the signal's detail.
 //
-// Within a phase an expression is evaluated once each scrape interval, first when
-// $window reaches back to the phase's start, so that no sample covers two phases; in a
-// phase shorter than that once, at its end, over all of it.
+// Within a phase an expression is evaluated once per scrape interval. The first
+// evaluation is where $window reaches back to the phase's start, so that no sample
+// covers two phases. A shorter phase is evaluated once, at its end, over its whole
+// length.
 func Signals(ctx context.Context, rec *rundir.Recorded) ([]result.Signal, error) {
 	return signals(ctx, rec, func(ctx context.Context, expr string, at time.Time) ([]float64, error) {
 		if rec.Archive == nil {
@@ -164,8 +166,8 @@ func signals(ctx context.Context, rec *rundir.Recorded, ask query) ([]result.Sig
 	return all, nil
 }
 
-// sample evaluates an expression over some phases. missing says why samples
-// are not there that could be.
+// sample evaluates an expression over some phases. missing says why expected samples
+// are missing.
 func sample(ctx context.Context, expr string, names []string, rec *rundir.Recorded, ask query) (points []result.SignalPoint, missing string, err error) {
 	if len(names) == 0 {
 		return nil, "", nil
@@ -200,8 +202,8 @@ func sample(ctx context.Context, expr string, names []string, rec *rundir.Record
 	return points, missing, nil
 }
 
-// moments of a phase at which a signal is sampled; the last is its end, as
-// that is a scrape.
+// moments returns the times in a phase at which to sample a signal. The last is the
+// end of the phase, which is a scrape.
 func moments(p result.Phase, interval time.Duration) []time.Time {
 	first := p.Start.Add(time.Duration(lookBack * float64(interval)))
 	var all []time.Time
@@ -215,8 +217,8 @@ func moments(p result.Phase, interval time.Duration) []time.Time {
 	return all
 }
 
-// fill puts the window into an expression: a millisecond more than it is long,
-// as PromQL leaves out what lies at a range's beginning.
+// fill replaces $window in an expression with the window plus a millisecond, because
+// PromQL excludes the start of a range.
 func fill(expr string, window time.Duration) string {
 	return strings.ReplaceAll(expr, "$window", fmt.Sprintf("%dms", window.Milliseconds()+1))
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// A load that did not come back is told from one that was not watched for long
-// enough: by how long it was certainly not back.
+// The result distinguishes a load that did not come back from one that was not
+// watched for long enough: it gives the time for which the load was certainly not
+// back.
 func TestHowLongALoadWasNotBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		letters string // the fault lasts from 1.0 s to 2.0 s
@@ -30,8 +31,8 @@ func TestHowLongALoadWasNotBack(t *testing.T) {
 	}
 }
 
-// Where nothing ended from a fault's begin to the next one's, the next one
-// answers; where nothing ended at all any more, nothing is known.
+// If no request ended between the begins of two faults, the second fault accounts for
+// the next one that fails. If no request ended any more, nothing is known.
 func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	second := []result.Event{
 		{Time: sec(3), Kind: "fault-begin", Name: "kill", Fault: "2"},
@@ -51,7 +52,8 @@ func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	}
 }
 
-// Of two killed holders one has a successor: the other's lease has no holder.
+// Two leaseholders are killed, and only one has a successor: the other lease has no
+// holder.
 func TestUnclaimedLeaseIsReported(t *testing.T) {
 	r := Analyse(&rundir.Recorded{
 		Measurements: phase("kills", sec(5), sec(60)),

@@ -1,6 +1,7 @@
-// Package accuracy holds the load engines' own numbers against those of a stub API
-// server that knows what really happened. Most of it runs in virtual time (see
-// stubapi.Pipes): what is asserted is exact, whatever else the machine does.
+// Package accuracy compares the load engines' own numbers with a stub API server
+// that knows what really happened. Most tests run in virtual time (see
+// stubapi.Pipes), so their assertions are exact, whether the machine is busy or
+// not.
 package accuracy
 
 import (
@@ -21,8 +22,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// gets is an operation: each arrival reads one object, and says its number in
-// the query, so that the stub's record can be laid beside the schedule.
+// gets is an operation in which each arrival reads one object. The query
+// contains the arrival's number, so that the stub's record can be compared with
+// the schedule.
 type gets struct{ template *request.Template }
 
 func newGets(t *testing.T, target load.Target) *gets {
@@ -47,7 +49,7 @@ func (o *gets) Next(n int64, r *request.Request) bool {
 	return true
 }
 
-// Data takes an answer for an object if it begins like the one that is there.
+// Data accepts a 200 answer if it begins like the stub's object.
 func (o *gets) Data(r *request.Request, status int, p []byte) error {
 	if status == 200 && len(r.Scratch) == 0 && !strings.HasPrefix(string(p), `{"apiVersion"`) {
 		return fmt.Errorf("no object: %q", p)

@@ -60,11 +60,11 @@ func TestRefusedWatches(t *testing.T) {
 	}
 }
 
-// backoff is client-go's first, in seconds.
+// backoff is client-go's first backoff, in seconds.
 const backoff = 0.8
 
-// checkRefused checks that so many attempts failed and nothing else did, and
-// that the next ones waited.
+// checkRefused checks that the given number of attempts failed, that nothing
+// else did, and that the next attempts waited.
 func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	t.Helper()
 	if r := f.result; r.Failed != failed || r.Reconnects+r.Relists+r.Malformed != 0 || r.Open != f.count {
@@ -79,8 +79,8 @@ func (f *flood) checkRefused(t *testing.T, failed int64, wait float64) {
 	}
 }
 
-// A shared connection that goes away keeps the watches that it has and takes
-// no more: the others share the next.
+// A shared connection that receives a GOAWAY keeps its watches and accepts no
+// new ones. The remaining watches share the next connection.
 func TestGoAwayOfASharedConnection(t *testing.T) {
 	for _, encoding := range encodings {
 		t.Run(encoding, func(t *testing.T) {

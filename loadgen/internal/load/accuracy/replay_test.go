@@ -56,8 +56,8 @@ func storm(t *testing.T, seed uint64) *trace.Trace {
 	return tr
 }
 
-// What the API server receives is the trace: each request at its time, the counts and their dispersion by second, the
-// watches for as long as they were open, at any speed and in any number of copies.
+// The API server receives exactly the trace: each request at its time, the same counts and dispersion by second, and
+// each watch for its traced duration, at any speed and in any number of copies.
 func TestReplayIsItsTrace(t *testing.T) {
 	for _, c := range []struct {
 		speed  float64

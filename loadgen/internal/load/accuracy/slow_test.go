@@ -14,8 +14,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Slow consumers let the server send their window ahead and then so many bytes
-// a second, whatever it has for them; the others take all there is.
+// Slow consumers let the server send their window ahead and then read perSecond
+// bytes a second, however much the server has for them. Other watches read
+// everything.
 func TestSlowConsumers(t *testing.T) {
 	for _, encoding := range encodings {
 		for _, perSecond := range []int64{0, 1_000, 50_000} {

@@ -87,7 +87,7 @@ func onlyFirst(k, n int64, spoil stubapi.Spoil) stubapi.Spoil {
 	return stubapi.Keep
 }
 
-// A watch that is told 410 lists again, and what it missed by that is lost.
+// A watch that receives a 410 lists again. The events that it missed are lost.
 func TestGoneIsRelisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flood{encoding: "json", count: 20, writes: 40, options: stubapi.Options{

@@ -1,8 +1,7 @@
-// Package arrival says when the arrivals of an open-loop load are due, as pure
-// functions: no goroutine, no clock. The shape is that of vegeta's pacers
-// (tsenart/vegeta lib/pacer.go), turned round: a pacer here gives the intended
-// time of each arrival rather than a wait from now, since latency counts from
-// the intended time and a late dispatcher must not move it.
+// Package arrival computes when the arrivals of an open-loop load are due, with pure functions: no goroutine, no
+// clock. It follows vegeta's pacers (tsenart/vegeta lib/pacer.go), but a pacer here returns the intended time of
+// each arrival rather than a wait from now, because latency counts from the intended time and a late dispatcher
+// must not move it.
 package arrival
 
 import (
@@ -12,18 +11,19 @@ import (
 	"time"
 )
 
-// Never is the intended time of an arrival that does not come.
+// Never is the intended time of an arrival that never comes.
 const Never = time.Duration(math.MaxInt64)
 
 // MaxRate is the highest rate in arrivals per second: the resolution of latencies is a microsecond.
 const MaxRate = 1e6
 
-// Pacer is a schedule of arrivals, which depends on its making and the arguments alone. It is for one goroutine.
-// Calls with arguments that do not decrease cost constant time.
+// Pacer is a schedule of arrivals that depends only on its parameters and the arguments. It must be used by one
+// goroutine. Calls with arguments that do not decrease take constant time.
 type Pacer interface {
-	// At is the intended time of arrival n (from 0) since the start, not decreasing; Never: there is none.
+	// At returns the intended time of arrival n (from 0) since the start, or Never if there is no such arrival.
+	// It does not decrease with n.
 	At(n int64) time.Duration
-	// Due is the number of arrivals whose intended time is at most elapsed.
+	// Due returns the number of arrivals whose intended time is at most elapsed.
 	Due(elapsed time.Duration) int64
 }
 
@@ -89,7 +89,7 @@ func (c constant) Due(elapsed time.Duration) int64 {
 	if elapsed < 0 || math.IsInf(c.gap, 1) {
 		return 0
 	}
-	// The quotient may be off by a rounding: At decides.
+	// The quotient may be off by a rounding error: At decides.
 	n := int64(float64(elapsed)/c.gap) + 1
 	for n > 0 && c.At(n-1) > elapsed {
 		n--
@@ -108,7 +108,7 @@ func toDuration(ns float64) time.Duration {
 	return time.Duration(math.Round(ns))
 }
 
-// times gives the times of arrivals in nanoseconds, not decreasing; infinite when there are no more.
+// times returns the times of arrivals in nanoseconds, not decreasing; infinite when there are no more.
 type times func() float64
 
 // sequence is a Pacer over times without a closed form. Cursors move on for larger arguments and start over for
@@ -163,7 +163,7 @@ func (c *cursor) step() {
 	c.time = toDuration(c.next())
 }
 
-// evenly are the points 0, 1, 2, ...
+// evenly returns the points 0, 1, 2, ...
 func evenly() func() float64 {
 	n := -1.0
 	return func() float64 {
@@ -172,9 +172,9 @@ func evenly() func() float64 {
 	}
 }
 
-// exponential are the points of a Poisson process of rate 1.
+// exponential returns the points of a Poisson process of rate 1.
 func exponential(seed int64) func() float64 {
-	// The second word only tells this use of the seed from others.
+	// The second word only distinguishes this use of the seed from others.
 	source := rand.New(rand.NewPCG(uint64(seed), 0x706f6973736f6e))
 	sum := 0.0
 	return func() float64 {

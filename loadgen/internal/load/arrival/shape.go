@@ -19,7 +19,7 @@ type Shape struct {
 	Steps int
 	// Every is the length of a step, the period of a sine, or the time between bursts and before the first.
 	Every time.Duration
-	// Burst is how many arrivals a burst has, all due at once.
+	// Burst is the number of arrivals in a burst, all due at once.
 	Burst int
 	// Amplitude of a sine, as a fraction of the rate, over 0 and at most 1.
 	Amplitude float64
@@ -63,7 +63,8 @@ func (s Shape) validate() error {
 	return nil
 }
 
-// inverse is the time in nanoseconds by which so many arrivals are expected; infinite if never.
+// inverse returns a function from a number of arrivals to the time in nanoseconds by which they are
+// expected; infinite if never.
 func (s Shape) inverse(rate float64) func(float64) float64 {
 	seconds := func(u float64) float64 { return linear(u, rate) }
 	switch s.Kind {
@@ -97,7 +98,7 @@ func inverseRamp(u, from, to, over float64) float64 {
 	return 2 * u / (from + root)
 }
 
-// inverseSteps walks the steps, of which the last has no end.
+// inverseSteps walks the steps. The last step has no end.
 func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	for k := range steps {
 		rate := from + (to-from)*float64(k)/float64(steps)
@@ -109,7 +110,7 @@ func inverseSteps(u, from, to float64, steps int, every float64) float64 {
 	return float64(steps)*every + linear(u, to)
 }
 
-// inverseSine halves the interval in which rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
+// inverseSine finds by bisection when rate*t + rate*a*P/2pi*(1-cos(2pi*t/P)) reaches u.
 func inverseSine(u, rate, amplitude, period float64) float64 {
 	if rate == 0 {
 		return math.Inf(1)

@@ -1,5 +1,5 @@
-// Package batch is loads of kind "objects": each object of a batch is created once, when
-// its arrival is due. Manifests are rendered ahead of their arrivals, beside the engine.
+// Package batch implements loads of kind "objects": each object of a batch is created once, when its arrival is due.
+// Manifests are rendered ahead of their arrivals, concurrently with the engine.
 package batch
 
 import (
@@ -40,7 +40,7 @@ func New(t load.Target, l scenario.Load, all *scenario.Objects, pacer arrival.Pa
 	return &Load{requests, op}, nil
 }
 
-// Run creates the objects until ctx ends. An error is that of a manifest that could not be rendered.
+// Run creates the objects until ctx ends. It fails if a manifest could not be rendered.
 func (l *Load) Run(ctx context.Context) error {
 	if err := l.Requests.Run(ctx); err != nil {
 		return err
@@ -102,7 +102,7 @@ func newOperation(t load.Target, all *scenario.Objects) (*operation, error) {
 
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
-// KindOf is the kind of object n.
+// KindOf returns the kind of object n.
 func (o *operation) KindOf(n int64) int { return o.objects.KindAt(int(n)) }
 
 // Prepare finds the resources and renders the first objects.
@@ -115,7 +115,7 @@ func (o *operation) Prepare(context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.resources = nil // an earlier attempt may have failed behind the first
+	o.resources = nil // an earlier attempt may have failed after the first
 	for _, first := range firsts {
 		r, err := objects.ResourceOf(mapper, first)
 		if err != nil {
@@ -131,13 +131,13 @@ func (o *operation) Prepare(context.Context) error {
 	return nil
 }
 
-// outline is what objects of one document of a template have in common.
+// outline is the common text of the objects of one document of a template.
 type outline struct {
 	json  template.JSON
 	slots int // values; the namespace is one more
 }
 
-// outlineOf is that of object n; nil if it has none.
+// outlineOf returns the outline of object n, or nil if it has none.
 func (o *operation) outlineOf(n int, r objects.Resource) (*outline, error) {
 	key := o.objects.DocumentAt(n)
 	if known, ok := o.outlines[key]; ok {
@@ -174,7 +174,7 @@ func (o *operation) render(into *rendered) error {
 	return nil
 }
 
-// pathOf is the path that objects of a kind are created at in a namespace.
+// pathOf returns the path at which objects of a kind are created in a namespace.
 func (o *operation) pathOf(kind, namespace int) []byte {
 	key := [2]int{kind, namespace}
 	path, ok := o.paths[key]
@@ -185,7 +185,8 @@ func (o *operation) pathOf(kind, namespace int) []byte {
 	return path
 }
 
-// body appends the manifest of object n as JSON: its outline with its values where that is known, else rendered and read.
+// body appends the manifest of object n as JSON. It fills the object's outline, or renders the template if there is no
+// outline.
 func (o *operation) body(b []byte, n int, r objects.Resource) (body []byte, namespace int, err error) {
 	common, err := o.outlineOf(n, r)
 	if err != nil {
@@ -240,7 +241,7 @@ func (o *operation) failure() error {
 	return o.failed
 }
 
-// Next takes object n. One that is not rendered yet is unsent: the generator is too slow.
+// Next takes object n. If it is not rendered yet, it is unsent: the generator is too slow.
 func (o *operation) Next(n int64, r *request.Request) bool {
 	for found := false; !found; {
 		more := o.ahead.take(func(one *rendered) {
@@ -260,7 +261,7 @@ func (o *operation) Next(n int64, r *request.Request) bool {
 // Data reads past answers.
 func (o *operation) Data(*request.Request, int, []byte) error { return nil }
 
-// Unhurried is of request.Unhurried.
+// Unhurried implements request.Unhurried.
 func (o *operation) Unhurried() {}
 
 // Done needs no more of an answer.

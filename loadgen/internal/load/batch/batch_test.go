@@ -92,7 +92,7 @@ func TestBodiesAreTheObjects(t *testing.T) {
 			outlined++
 		}
 	}
-	if outlined != 24 { // all but those of replica 2, whose text has another shape
+	if outlined != 24 { // all except replica 2, whose text has another shape
 		t.Errorf("%d of %d objects were filled into outlines", outlined, reference.Len())
 	}
 }

@@ -11,9 +11,9 @@ type rendered struct {
 	path, body []byte
 }
 
-// stock holds rendered objects between the renderer and the dispatcher, in their order. The renderer sleeps from a full
-// stock to one that is half used: to wake it for each object costs more than to render one. The memory of its items is
-// used again.
+// stock holds rendered objects, in order, between the renderer and the dispatcher. When the stock is full, the renderer
+// sleeps until half of it is used, because waking it for each object costs more than rendering one. Items reuse their
+// memory.
 type stock struct {
 	items      []rendered // a ring
 	put, taken atomic.Int64
@@ -36,7 +36,7 @@ func (s *stock) fill(render func(*rendered) error) error {
 	return nil
 }
 
-// awaitRoom waits until half of a full stock is used. False: ctx has ended.
+// awaitRoom waits until half of a full stock is used. It returns false if ctx has ended.
 func (s *stock) awaitRoom(ctx context.Context) bool {
 	for s.full() {
 		select {
@@ -48,7 +48,8 @@ func (s *stock) awaitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// take hands the oldest object to use, for as long as that is at work. False: there is none. It is called by the dispatcher.
+// take calls use with the oldest object, which is valid only during the call. It returns false if the stock is empty. The
+// dispatcher calls it.
 func (s *stock) take(use func(*rendered)) bool {
 	at := s.taken.Load()
 	left := s.put.Load() - at - 1

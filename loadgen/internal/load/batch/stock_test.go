@@ -37,7 +37,7 @@ func TestStockKeepsOrder(t *testing.T) {
 	}
 }
 
-// The renderer of a full stock sleeps until half of it is used, and no longer than the load goes on.
+// The renderer of a full stock sleeps until half of it is used or the load ends.
 func TestRendererSleepsUntilHalfIsUsed(t *testing.T) {
 	s := newStock(8)
 	for !s.full() {

@@ -31,20 +31,20 @@ func newRequest(to *apiclient.Endpoint, method, path string, body []byte) (*h2co
 	return r, nil
 }
 
-// connection is one client's connection, made anew when it is lost. It is for one goroutine.
+// connection is a client's connection, replaced when it is lost. It must be used by one goroutine.
 type connection struct {
 	apiclient.Connection
 	to   *apiclient.Endpoint
 	sent prometheus.Counter
 }
 
-// notSent is an operation that never left.
+// notSent is the error of an operation that was not sent.
 type notSent struct{ error }
 
 func (e notSent) Unwrap() error { return e.error }
 
-// ask sends one request, once. A notSent error: it was not sent. Any other: its outcome is unknown, and the
-// connection is given up.
+// ask sends one request, once. A notSent error means that it was not sent. After any other error its
+// outcome is unknown, and the connection is given up.
 func (c *connection) ask(ctx context.Context, method, path string, body []byte) (*h2conn.Response, error) {
 	r, err := newRequest(c.to, method, path, body)
 	if err != nil {
@@ -97,9 +97,9 @@ func isAbsent(body []byte) bool {
 		status.Details != nil && status.Details.Kind == "configmaps"
 }
 
-// failed is the error of an answer that is no success.
+// failed returns the error for an unsuccessful response.
 func failed(verb, what string, answer *h2conn.Response) error {
 	var status metav1.Status
-	_ = json.Unmarshal(answer.Body, &status) // without a message the code has to do
+	_ = json.Unmarshal(answer.Body, &status) // without a message the status code must suffice
 	return fmt.Errorf("%s %s: the API server answers %d %s: %s", verb, what, answer.Status, http.StatusText(answer.Status), status.Message)
 }

@@ -36,8 +36,8 @@ func newClient(l *Load, number int) *client {
 	}
 }
 
-// run works through the client's arrivals until ctx ends. Of those that come during an operation the last one
-// waits; the others are skipped.
+// run works through the client's arrivals until ctx ends. If several arrive during an operation, the last one
+// waits and the earlier ones are skipped.
 func (c *client) run(ctx context.Context) {
 	defer c.conn.close()
 	clients := float64(c.load.config.Clients)
@@ -55,7 +55,7 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// arrive does one arrival. False: the history is full.
+// arrive does one arrival. It returns false if the history is full.
 func (c *client) arrive(ctx context.Context) bool {
 	i := c.draw.IntN(len(c.known))
 	blind := c.draw.Float64() < shareBlind && c.known[i] > 0
@@ -69,7 +69,7 @@ func (c *client) arrive(ctx context.Context) bool {
 	}
 }
 
-// read reads a register. False: the history is full.
+// read reads a register. It returns false if the history is full.
 func (c *client) read(ctx context.Context, i int, kind check.Kind) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: kind})
 }
@@ -82,7 +82,7 @@ func (c *client) write(ctx context.Context, i int) bool {
 	return c.do(ctx, check.Operation{Register: i, Kind: check.Write, Expected: c.known[i], Value: c.load.record.value.Add(1)})
 }
 
-// do is one operation of the load. False: the history is full.
+// do performs one operation of the load. It returns false if the history is full.
 func (c *client) do(ctx context.Context, o check.Operation) bool {
 	if !c.load.record.begin(1) {
 		return false
@@ -91,7 +91,7 @@ func (c *client) do(ctx context.Context, o check.Operation) bool {
 	return true
 }
 
-// exchange asks for one operation and keeps what became of it.
+// exchange performs one operation and records its outcome.
 func (c *client) exchange(ctx context.Context, o check.Operation) check.Operation {
 	l := c.load
 	ctx, cancel := context.WithTimeout(ctx, l.config.Timeout)
@@ -126,7 +126,8 @@ func (c *client) exchange(ctx context.Context, o check.Operation) check.Operatio
 	return o
 }
 
-// readAnswer reads the state in a 2xx answer. A write's must be what was written; else the outcome is unknown.
+// readAnswer reads the state in a 2xx answer. For a write it must equal the written state; otherwise the outcome
+// is unknown.
 func readAnswer(o *check.Operation, body []byte) {
 	var is object
 	if err := json.Unmarshal(body, &is); err != nil {

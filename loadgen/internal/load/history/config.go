@@ -8,8 +8,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Bounds. A history is kept in memory: about 10 MB of operations, and 60 MB with the most watch events. Past a
-// bound it is not judged.
+// Bounds. A history is kept in memory: about 10 MB of operations, and 60 MB with the most watch events. A
+// history that exceeds a bound is not judged.
 const (
 	MaxOperations = scenario.MaxHistory
 	MaxEvents     = 1_000_000
@@ -18,9 +18,9 @@ const (
 	mostRegisters = 1000
 )
 
-// Config says what a history is made by. Zero values mean what stands in brackets.
+// Config configures a history. Zero values mean the defaults in brackets.
 type Config struct {
-	// Name is the load's, and begins the names of its ConfigMaps.
+	// Name is the load's name. The names of its ConfigMaps begin with it.
 	Name string
 	// Clients write and read, one operation at a time each [5].
 	Clients int
@@ -30,22 +30,22 @@ type Config struct {
 	Rate float64
 	// Watchers of all registers, each on its own connection [3]. Below 0: none.
 	Watchers int
-	// Length of the run, to refuse what would pass MaxOperations; zero: not known.
+	// Length of the run, to reject a run that would exceed MaxOperations; zero if unknown.
 	Length time.Duration
 	// Timeout of one operation [5s], after which its outcome is unknown.
 	Timeout time.Duration
 	// Quiet is the wait before the final reads [2s], for writes on their way.
 	Quiet time.Duration
-	// Drain is how long the watchers may take to come to the final state [30s]. It must be longer than a watch
-	// cache takes to find its etcd again: what has not come by then was missed.
+	// Drain is how long the watchers may take to reach the final state [30s]. It must be longer than a watch
+	// cache takes to find its etcd again: events that have not arrived by then were missed.
 	Drain time.Duration
 	// JudgeWithin bounds the search for a linear order of all registers together [60s].
 	JudgeWithin time.Duration
-	// Dir takes the evidence of violations: the run directory. Empty: none is written.
+	// Dir takes the evidence of violations: the run directory. Empty: no evidence is written.
 	Dir string
 }
 
-// withDefaults fills in what is zero, and refuses what cannot be.
+// withDefaults fills in zero values and rejects invalid ones.
 func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		field *time.Duration

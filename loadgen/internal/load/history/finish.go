@@ -22,8 +22,8 @@ const (
 
 // Finish, after Run and the faults, reads the final state, waits for the watchers, ends them, and judges the
 // history. It takes Quiet, the final reads, and at most Drain and JudgeWithin (longer for violations). If ctx ends
-// before, the history is judged as it is, within 5 s, and Unjudged says what it lacks. It fails if the load has
-// not run, or the evidence cannot be written.
+// earlier, it judges the incomplete history within 5 s, and Unjudged lists what is missing. It fails if the load
+// has not run or the evidence cannot be written.
 func (l *Load) Finish(ctx context.Context, step func(format string, args ...any)) error {
 	step("judging the history of %s", l.config.Name)
 	if err := l.finish(ctx); err != nil {
@@ -112,7 +112,7 @@ func (c *client) finalRead(ctx context.Context, i int) bool {
 	return o.Outcome == check.OK
 }
 
-// drain waits until all watchers have the newest version, at most for Drain. False: ctx ended before.
+// drain waits until all watchers have the newest version, at most for Drain. It returns false if ctx ended first.
 func (l *Load) drain(ctx context.Context) bool {
 	until := time.Now().Add(l.config.Drain)
 	for !l.settled() && time.Now().Before(until) {
@@ -136,7 +136,7 @@ func (l *Load) settled() bool {
 	return least >= newest
 }
 
-// result is the history's, as judged.
+// result returns the history's result, as judged.
 func (l *Load) result(report *check.Report) *result.History {
 	r := l.counts()
 	r.Linearizable, r.Unjudged = report.Linearizable, report.Unjudged
@@ -174,7 +174,7 @@ func (l *Load) counts() *result.History {
 // AddTo adds the history.
 func (l *Load) AddTo(m *result.Measurements) { m.Histories = append(m.Histories, l.Results()) }
 
-// Results are those of the whole run. Before Finish nothing is judged.
+// Results returns the results of the whole run. Before Finish nothing is judged.
 func (l *Load) Results() result.History {
 	l.mu.Lock()
 	defer l.mu.Unlock()

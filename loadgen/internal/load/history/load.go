@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Load is a history in the making: a load.Load.
+// Load records a history. It is a load.Load.
 type Load struct {
 	load.Plain
 	config    Config
@@ -75,7 +75,7 @@ func New(t load.Target, c Config) (*Load, error) {
 	return l, nil
 }
 
-// Prepare makes the registers, or sets those of an earlier load back.
+// Prepare creates the registers, or resets the registers of an earlier load.
 func (l *Load) Prepare(ctx context.Context) error {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -103,8 +103,8 @@ func (l *Load) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers watch
-// on until Finish or Close. It fails without a version to watch from.
+// Run writes, reads and watches until ctx ends, and returns when the last operation has ended. The watchers keep
+// watching until Finish or Close. It fails without a version to watch from.
 func (l *Load) Run(ctx context.Context) error {
 	if l.first == nil {
 		return fmt.Errorf("load %s: it was not prepared", l.config.Name)
@@ -142,7 +142,7 @@ func (l *Load) Run(ctx context.Context) error {
 // beginWithin bounds how long a control plane may take to come back from a fault of an earlier phase.
 const beginWithin = time.Minute
 
-// begin lists the registers, again if need be: the version to watch from.
+// begin lists the registers, repeatedly if necessary, for the version to watch from.
 func (l *Load) begin(ctx context.Context) (uint64, error) {
 	conn := connection{to: l.to, sent: l.sent}
 	defer conn.close()
@@ -162,7 +162,7 @@ func (l *Load) begin(ctx context.Context) (uint64, error) {
 	}
 }
 
-// reader is the client number of the load itself, after clients and watchers.
+// reader returns the client number of the load itself, after clients and watchers.
 func (l *Load) reader() int { return l.config.Clients + l.config.Watchers }
 
 // list reads all registers consistently, and keeps a read of each.
@@ -195,7 +195,7 @@ func (l *Load) list(ctx context.Context, conn *connection, client int, final boo
 	return version, nil
 }
 
-// BeginPhase does nothing: a history is of the whole run.
+// BeginPhase does nothing, because a history covers the whole run.
 func (l *Load) BeginPhase(string, time.Time) {}
 
 // Live returns what happened since the last call.

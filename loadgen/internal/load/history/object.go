@@ -29,7 +29,7 @@ type metadata struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// version is the resourceVersion as a number (KEP-5504).
+// version returns the resourceVersion as a number (KEP-5504).
 func (o *object) version() (uint64, error) {
 	v, err := strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64)
 	if err != nil || v == 0 {
@@ -38,7 +38,7 @@ func (o *object) version() (uint64, error) {
 	return v, nil
 }
 
-// value is the register's; Foreign if it is none that a history writes.
+// value returns the register's value, or Foreign if it is not a number.
 func (o *object) value() uint64 {
 	v, err := strconv.ParseUint(o.Data[valueKey], 10, 64)
 	if err != nil {
@@ -75,7 +75,7 @@ func newRegisters(t load.Target, c Config) (*registers, error) {
 
 func (r *registers) path(i int) string { return r.collection + "/" + url.PathEscape(r.names[i]) }
 
-// body is register i with a value, over a version; 0: over any.
+// body returns register i with a value, over a version; 0 means any version.
 func (r *registers) body(i int, value, version uint64) []byte {
 	o := object{
 		APIVersion: "v1", Kind: "ConfigMap",
@@ -92,7 +92,8 @@ func (r *registers) body(i int, value, version uint64) []byte {
 	return b
 }
 
-// number is the register of that name, -1 if it is none.
+// number returns the index of the register with the given name, or -1 if there is no such
+// register.
 func (r *registers) number(name string) int {
 	if i, ok := r.numbers[name]; ok {
 		return i
@@ -105,7 +106,8 @@ type list struct {
 	Items    []object `json:"items"`
 }
 
-// readList gives a list's version and the states of all registers; those missing have version 0.
+// readList returns a list's version and the states of all registers. Missing registers have
+// version 0.
 func (r *registers) readList(body []byte) (version uint64, states []check.Operation, err error) {
 	var l list
 	if err := json.Unmarshal(body, &l); err != nil {

@@ -29,7 +29,7 @@ type recorder struct {
 
 func (r *recorder) now() time.Duration { return time.Since(r.base) }
 
-// begin takes room for n operations. False: the history is full.
+// begin reserves room for n operations. It returns false if the history is full.
 func (r *recorder) begin(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *recorder) end(o check.Operation) {
 	}
 }
 
-// ended is how many operations have, and how many of them well.
+// ended returns how many operations have ended, and how many of them well.
 func (r *recorder) ended() (all, well int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/samples"
 )
 
-// The samples hold a fault's effects on a history's clients and watchers: outcomes
-// as those of all loads are, conflicts among the successes, and watches that broke
-// or had to list again. What comes after the load is not.
+// The samples record a fault's effects on a history's clients and watchers:
+// outcomes as for all loads, with conflicts among the successes, and watches that
+// broke or had to list again. They record nothing after the load.
 func TestHistoryOutcomesAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -16,8 +16,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// liar is a store of ConfigMaps, without watches, that tells the truth but for
-// one answer.
+// liar is a store of ConfigMaps, without watches, that tells the truth except
+// in one answer.
 type liar struct {
 	*httptest.Server
 	lie func(r *http.Request, n int) lie // n counts the requests since Prepare
@@ -29,7 +29,7 @@ type liar struct {
 	asked   int
 	lied    bool
 	after   int           // requests since the lie
-	seen    chan struct{} // closed when there were enough to see what came of it
+	seen    chan struct{} // closed after enough requests to reveal the lie
 }
 
 // lie is a fault in an answer.

@@ -24,11 +24,11 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// watcher holds one watch of all registers, on a connection of its own.
+// watcher holds one watch of all registers, on its own connection.
 type watcher struct {
 	load   *Load
 	number int
-	conn   connection // for lists
+	conn   connection // used for lists
 	draw   *rand.Rand
 
 	mu        sync.Mutex
@@ -36,7 +36,7 @@ type watcher struct {
 	entries   []check.Entry
 	newest    uint64    // known: events, bookmarks, lists
 	last      uint64    // of the events
-	up        time.Time // since when the watch is established; zero: it is not
+	up        time.Time // when the watch was established; zero if it is not
 	opened    int64
 	relists   int64
 	events    int64
@@ -66,7 +66,7 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// watch asks for a watch from the newest version known, and returns how it ended.
+// watch opens a watch from the newest known version, and returns how it ended.
 func (w *watcher) watch(ctx context.Context) listwatch.End {
 	dialing, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -109,14 +109,14 @@ func (w *watcher) watch(ctx context.Context) listwatch.End {
 	return s.end
 }
 
-// known is the version to watch on from.
+// known returns the version to resume the watch from.
 func (w *watcher) known() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.newest
 }
 
-// relist lists the registers, as reads, and watches on from there.
+// relist lists the registers, as reads, and continues watching from there.
 func (w *watcher) relist(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -161,7 +161,7 @@ type watchStream struct {
 	done    chan struct{}
 }
 
-// Header is the beginning of the answer.
+// Header receives the beginning of the answer.
 func (s *watchStream) Header(h h2conn.Header) {
 	if s.header = h; h.Status != http.StatusOK {
 		return
@@ -189,7 +189,7 @@ func (s *watchStream) Data(p []byte) {
 	}
 }
 
-// End is the end of the stream.
+// End receives the end of the stream.
 func (s *watchStream) End(err error) {
 	s.end.Err = cmp.Or(s.wrong, err)
 	if !s.end.Up && err == nil {

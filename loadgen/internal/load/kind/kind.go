@@ -1,4 +1,4 @@
-// Package kind makes the loads of a scenario, of every kind that there is.
+// Package kind makes the loads of a scenario, of every kind.
 package kind
 
 import (
@@ -56,18 +56,19 @@ type making struct {
 }
 
 // Make makes the loads of a scenario, in the order of Scenario.Loads. They send
-// nothing yet. The evidence of histories in which something is wrong goes to dir.
-// Errors name the place in the file.
+// nothing yet. The evidence of histories with violations goes to dir. Errors name
+// the place in the file.
 func Make(s *scenario.Scenario, target load.Target, dir string) ([]load.Load, error) {
 	return MakeSome(s, target, dir, func(string) bool { return true })
 }
 
-// MakeSome makes the loads of the kinds for which some holds; the others are nil.
+// MakeSome makes the loads whose kinds satisfy some. The other entries are nil.
 func MakeSome(s *scenario.Scenario, target load.Target, dir string, some func(kind string) bool) ([]load.Load, error) {
 	m := &making{scenario: s, target: target, dir: dir, made: map[string]load.Load{}}
 	places := s.Loads()
 	all := make([]load.Load, len(places))
-	// Loads that name others are made after those, wherever in the file they stand.
+	// Loads that name other loads are made after them, regardless of their order in
+	// the file.
 	for _, naming := range []bool{false, true} {
 		for i, at := range places {
 			if (at.Watches != "") != naming || !some(at.Kind) {
@@ -169,7 +170,7 @@ func newChanges(m *making, at scenario.PlacedLoad, pacer arrival.Pacer) (load.Lo
 // stands in their results.
 func (c *changes) Settle(ctx context.Context) { _, _ = c.watches.Drain(ctx, drainTimeout) }
 
-// Parts are the results to be added to those of other shares.
+// Parts returns the results by phase, to be merged with other shares.
 func (c *changes) Parts() []load.Part {
 	all := c.Requests.Parts()
 	for i := range all {
@@ -178,7 +179,7 @@ func (c *changes) Parts() []load.Part {
 	return all
 }
 
-// Learn takes in an acknowledged write of another share.
+// Learn records an acknowledged write of another share.
 func (c *changes) Learn(a load.Ack) { c.writes.Learn(a) }
 
 // AddTo adds the requests, with the number of acknowledged writes.

@@ -7,14 +7,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Divides reports whether loads of a kind are divided among workers. A history is judged from the order of all its
-// operations, the requests of a trace depend on those before them, and a custom load is code of the program that
-// runs the scenario: these stay whole.
+// Divides reports whether loads of a kind are divided among workers. Some kinds stay whole: a history is judged
+// from the order of all its operations, the requests of a trace depend on earlier ones, and a custom load is code
+// of the program that runs the scenario.
 func Divides(kind string) bool {
 	return slices.Contains([]string{"requests", "watches", "changes", "objects", "streams"}, kind)
 }
 
-// shared is a load with its share of what is bounded for all workers together. Nothing is below one.
+// shared returns a load with its share of the limits for all workers together. No positive limit becomes 0.
 func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	if s.Whole() {
 		return at
@@ -27,7 +27,8 @@ func shared(at scenario.PlacedLoad, s load.Share) scenario.PlacedLoad {
 	return at
 }
 
-// MostWorkers is the largest number of workers that a load can be divided among, and what limits it; 0 is any.
+// MostWorkers returns the largest number of workers that a load can be divided among, and what limits it; 0 means
+// any number.
 func MostWorkers(l *scenario.Load) (most int, of string) {
 	least := func(n int, what string) {
 		if most == 0 || n < most {
@@ -42,7 +43,7 @@ func MostWorkers(l *scenario.Load) (most int, of string) {
 		return most, of
 	}
 	least(l.MaxInFlight, "requests in flight (maxInFlight)")
-	// Two workers cannot change one object: each has objects of its own.
+	// Two workers cannot change the same object, so each needs its own objects.
 	for _, o := range l.Operations() {
 		takes := o.Verb == "update" || o.Verb == "delete" || o.Verb == "create" && o.Subresource == "eviction"
 		if l.Kind == "requests" && takes && l.OwnObjects(o) {

@@ -21,23 +21,23 @@ type answer struct {
 	action action
 	tenant int
 
-	// What was asked for.
+	// What the request asked for.
 	protobuf bool
 	gzip     bool  // may be compressed
-	find     field // to be looked for in protobuf; JSON and CBOR are read in any case
+	find     field // looked for in protobuf; JSON and CBOR are always read
 
 	begun      bool
 	compressed bool // and not looked into
 	json       document
-	head       []byte // of protobuf: the magic and, if something is looked for, more
+	head       []byte // of protobuf: the magic number and, if a field is wanted, more
 	found      bool
-	value      []byte // of what was looked for
+	value      []byte // of the field to find
 }
 
 // longestHead is where the metadata of protobuf is given up: it stands first.
 const longestHead = longestValue + 4<<10
 
-// begin forgets the answer of before.
+// begin forgets the previous answer.
 func (a *answer) begin() {
 	a.begun, a.compressed, a.found = false, false, false
 	a.json.reset()
@@ -95,7 +95,7 @@ func (a *answer) writeProtobuf(p []byte) error {
 	return nil
 }
 
-// token is metadata.continue of the answer, "" if there is none.
+// token returns metadata.continue of the answer, or "" if it has no token.
 func (a *answer) token() []byte {
 	if a.protobuf {
 		return a.value
@@ -103,7 +103,7 @@ func (a *answer) token() []byte {
 	return a.json.token
 }
 
-// version is metadata.resourceVersion of the answer; 0: none that is a number.
+// version returns metadata.resourceVersion of the answer, or 0 if it is missing or not a number.
 func (a *answer) version() uint64 {
 	text := a.json.version
 	if a.protobuf {
@@ -146,8 +146,8 @@ type document struct {
 	json   jsonscan.Scanner
 	cbor   cborscan.Scanner
 	depth  int   // 1 in the document's object, 2 in its metadata
-	field  field // whose value was asked for
-	// token and version are "" if there are none that are strings.
+	field  field // whose value the scanner keeps
+	// token and version are "" if missing or not strings.
 	token, version []byte
 }
 
@@ -166,7 +166,7 @@ func (d *document) reset() {
 	d.token, d.version = d.token[:0], d.version[:0]
 }
 
-// text is the scanner of what is read. The zero value is ready.
+// text returns the scanner of the document's encoding. The zero value is ready.
 func (d *document) text() tokens {
 	if d.binary {
 		d.cbor.LongestKey, d.cbor.LongestValue = longestKey, longestValue
@@ -208,7 +208,7 @@ func (d *document) write(p []byte) error {
 	return nil
 }
 
-// key asks for what is looked for. The last member of a name counts.
+// key selects the wanted values. The last member of a name counts.
 func (d *document) key(text tokens, key string) {
 	switch {
 	case d.depth == 1 && key == "metadata":

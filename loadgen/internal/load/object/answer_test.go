@@ -80,7 +80,7 @@ func FuzzProtobufMetadata(f *testing.F) {
 	})
 }
 
-// An answer that is not what was asked for is malformed.
+// An answer that does not match the request is malformed.
 func TestAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)

@@ -23,7 +23,7 @@ const (
 	jsonType       = "application/json"
 	cborType       = "application/cbor"
 	applyPatchType = "application/apply-patch+yaml"
-	// applyQuery takes over our fields from other managers.
+	// applyQuery takes over the load's fields from other managers.
 	applyQuery = "?fieldManager=stormglass&force=true"
 )
 
@@ -42,7 +42,7 @@ const (
 	largestAnswer = 256 << 20
 )
 
-// asker sends the requests that are not measured, on connections of their own, with client-go's authentication.
+// asker sends the requests that are not measured, on its own connections, with client-go's authentication.
 // net/http may repeat a request, which is wanted here.
 type asker struct {
 	transport *http.Transport
@@ -121,7 +121,7 @@ func (a *asker) ask(ctx context.Context, q query) (reply, error) {
 	}
 }
 
-// once sends a query once, as soon as it is asked to.
+// once sends a query once, without retries.
 func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
@@ -152,7 +152,7 @@ func (a *asker) once(ctx context.Context, q query) (reply, error) {
 	return r, nil
 }
 
-// failed says in a line what an answer that is no success means, with a hint where there is one.
+// failed returns a one-line error for an unsuccessful response, with a hint if one is known.
 func failed(verb, object string, r reply) error {
 	return fmt.Errorf("%s %s: %w", verb, object, load.Refusal(verb, r.status, r.body))
 }

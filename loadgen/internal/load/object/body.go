@@ -76,8 +76,8 @@ func (b body) append(dst []byte, v *values) []byte {
 
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// payload is text that is another at every turn: an update that changes nothing is not written to etcd. Its
-// letters need no escaping in JSON and are base64.
+// payload is text that differs at every turn, because etcd does not write an update that changes nothing.
+// Its letters need no escaping in JSON and are base64.
 type payload struct {
 	text []byte // twice the largest size
 }
@@ -94,7 +94,7 @@ func newPayload(largest int, seed int64) payload {
 // counted is how many letters at a payload's head count the turns.
 const counted = 8
 
-// append appends so many letters. No two turns are the same where there is room for eight.
+// append appends size letters. From a size of eight on, no two turns produce the same letters.
 func (p payload) append(b []byte, size int, turn int64) []byte {
 	if size <= 0 {
 		return b

@@ -36,8 +36,8 @@ func unserved(t testing.TB, name string, m manifest, l scenario.Load) *Set {
 	return s
 }
 
-// Every manifest is JSON with name, namespace, labels and payload in it; the
-// payload is another at each turn, and so is that of a patch.
+// Every manifest is JSON and contains name, namespace, labels and payload. The
+// payload changes at each turn, in manifests and in patches.
 func TestBodies(t *testing.T) {
 	manifests := map[string]manifest{}
 	for _, name := range scenario.Manifests {
@@ -95,7 +95,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// raw is the payload as it is written.
+// raw returns the payload as written.
 func (w *written) raw(name string) string {
 	if strings.HasSuffix(name, ".example.com") {
 		return w.Metadata.Annotations[PayloadAnnotation]
@@ -104,7 +104,7 @@ func (w *written) raw(name string) string {
 	return w.Data["payload"] + spec + w.Metadata.Annotations[PayloadAnnotation]
 }
 
-// A small payload differs from that of the turn before too.
+// Small payloads also differ from the previous turn's.
 func TestSmallPayloads(t *testing.T) {
 	p := newPayload(64, 1)
 	for size := range 9 {
@@ -117,8 +117,7 @@ func TestSmallPayloads(t *testing.T) {
 	}
 }
 
-// The size of an object is its own, whatever the turn, and sizes come by
-// weight.
+// An object has the same size at every turn, and sizes are drawn by weight.
 func TestSizesByWeight(t *testing.T) {
 	m, _ := builtIn("configmaps")
 	s := unserved(t, "configmaps", m, newLoad(func(l *scenario.Load) {

@@ -17,8 +17,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// removeMany deletes the load's own objects of a namespace by one request (deletecollection): all, or those that selectors
-// and a limit choose. The namespace has its next turn when what is missing in it was made again, unmeasured.
+// removeMany deletes the load's own objects of a namespace by one request (deletecollection): all, or the objects that
+// selectors and a limit choose. The namespace has its next turn when its missing objects were made again, unmeasured.
 type removeMany struct {
 	call
 	set   *Set
@@ -46,7 +46,7 @@ func (o *operation) removeMany(x scenario.Operation, s *Set) *removeMany {
 	return d
 }
 
-// ownedQuery selects the objects of a load, and of those what a selector does.
+// ownedQuery selects the objects of a load that a selector matches.
 func ownedQuery(loadName, selector string) string {
 	own := load.LoadLabel + "=" + loadName
 	if selector != "" {
@@ -114,7 +114,7 @@ func (s *Set) remakeIn(ctx context.Context, namespace int) {
 	})
 }
 
-// numbersIn are the numbers of the set's objects that are in a namespace.
+// numbersIn returns the numbers of the set's objects that exist in a namespace.
 func (s *Set) numbersIn(ctx context.Context, namespace int) (map[int]bool, error) {
 	there := map[int]bool{}
 	query := query{method: http.MethodGet, accept: jsonType + ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}

@@ -15,7 +15,8 @@ func collections(l *scenario.Load) {
 	l.Verb, l.Objects, l.Namespaces, l.Limit, l.LabelSelector = "deletecollection", 6, 2, 2, "tier in (a,b)"
 }
 
-// A collection is of the load's own objects alone, whatever else selects them, and a namespace is not asked for again before it is whole.
+// A deletecollection covers only the load's own objects, also with other selectors, and a namespace is not requested again before
+// it is whole.
 func TestDeleteCollectionIsOfOwnObjects(t *testing.T) {
 	op := prepared(t, newStub(t, nil), newLoad(collections))
 	const query = "?labelSelector=stormglass.dev%2Fload%3Dload%2Ctier+in+%28a%2Cb%29&limit=2"

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A document is asked for at its path, and makes no objects and needs no rights.
+// A document is read at its path. It makes no objects and needs no rights.
 func TestDocumentsAreReadAtTheirPaths(t *testing.T) {
 	var accepted string
 	s := newStub(t, func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {

@@ -20,6 +20,5 @@
 // payload between. Answers are checked piece by piece and not kept: JSON to its
 // last byte, protobuf by its magic number, compressed ones not at all.
 //
-// Unmeasured requests use a client of their own (net/http), which retries; see
-// asker.
+// Unmeasured requests use a separate client (net/http), which retries; see asker.
 package object

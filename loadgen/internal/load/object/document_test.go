@@ -22,7 +22,7 @@ func verdict(d *document, text []byte, n int) bool {
 	return d.whole() == nil
 }
 
-// Whatever the pieces, the verdict is that of encoding/json.
+// The verdict equals encoding/json's, however the text is split.
 func FuzzDocument(f *testing.F) {
 	for _, text := range []string{
 		``, ` `, `{}`, `[]`, `null`, `true`, `fals`, `falsey`, `"`, `"a"`, `"\u00e9\n\/"`, `"\x"`, `"\u12g4"`, "\"\x01\"", "\"\xff\"",
@@ -45,7 +45,8 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// The kept fields equal those of encoding/json, wherever metadata stands.
+// The kept fields equal the fields that encoding/json reads, wherever metadata
+// stands.
 func TestMetadataOfAnAnswer(t *testing.T) {
 	long := strings.Repeat("items are long ", 50)
 	for _, text := range []string{

@@ -22,13 +22,13 @@ func (s stream) at(n int64) uint64 {
 	return z ^ z>>31
 }
 
-// among is a number from 0 to k-1.
+// among returns a number from 0 to k-1.
 func (s stream) among(n int64, k int) int {
 	hi, _ := bits.Mul64(s.at(n), uint64(k))
 	return int(hi)
 }
 
-// unit is a number from 0 up to, not including, 1.
+// unit returns a number from 0 up to, not including, 1.
 func (s stream) unit(n int64) float64 { return float64(s.at(n)>>11) / (1 << 53) }
 
 // shares are running sums of weights, the last of them 1.
@@ -58,7 +58,7 @@ func zipf(k int) shares {
 	return newShares(weights)
 }
 
-// pick is whose share u, from 0 up to 1, falls into.
+// pick returns the index of the share that u, from 0 up to 1, falls into.
 func (s shares) pick(u float64) int {
 	if len(s) == 1 {
 		return 0

@@ -15,7 +15,7 @@ type version struct {
 	busy   atomic.Bool   // an update of it is under way, or its version is not known
 }
 
-// learn takes in the resourceVersion of an object.
+// learn records the resourceVersion of an object.
 func (s *Set) learn(i int, number uint64) {
 	if s.versions == nil {
 		return
@@ -35,8 +35,8 @@ func (s *Set) learnFrom(i int, r reply) {
 	}
 }
 
-// reserve finds an object of this share for an update, from i on. Two updates of one version would conflict by our
-// doing.
+// reserve finds an object of this share for an update, starting at i. It avoids two updates of one version, which
+// would conflict because of the load itself.
 func (s *Set) reserve(i int) (int, bool) {
 	own := s.share.Part(len(s.versions))
 	if own == 0 {
@@ -56,7 +56,8 @@ func (s *Set) reserve(i int) (int, bool) {
 	return 0, false
 }
 
-// release ends an update. After a lost race, or an unknown outcome, the version is asked for again.
+// release ends an update. After any failure except a 429, such as a lost race or an unknown outcome, the version
+// is read again.
 func (s *Set) release(i int, o load.Outcome) {
 	if o.Success() || o == http.StatusTooManyRequests {
 		s.versions[i].busy.Store(false)

@@ -92,7 +92,7 @@ func (l *list) next(n int64, r *request.Request, a *answer) bool {
 	return true
 }
 
-// done goes on to the next page by its token, which includes version and match.
+// done continues with the next page by its token, which includes version and match.
 func (l *list) done(r *request.Request, a *answer, o load.Outcome) bool {
 	if o == http.StatusGone && l.exact != nil {
 		l.exact.outdated()
@@ -131,7 +131,8 @@ func appendEscaped(b, value []byte) []byte {
 // renewPause is the least time between two renewals of an exact version.
 const renewPause = time.Second
 
-// exactVersion is the version that lists name, of a list made before. It is renewed after a 410.
+// exactVersion is the version that lists request, taken from an earlier list. It is renewed
+// after a 410.
 type exactVersion struct {
 	asker   *asker
 	name    string
@@ -161,7 +162,7 @@ func (e *exactVersion) renew(ctx context.Context) error {
 func (e *exactVersion) outdated() {
 	select {
 	case e.old <- struct{}{}:
-	default: // it is asked for
+	default: // already requested
 	}
 }
 

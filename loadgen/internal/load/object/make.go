@@ -12,7 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// accountsWithin bounds the wait for the ServiceAccounts of new namespaces, without which pods are refused.
+// accountsWithin bounds the wait for the ServiceAccounts of new namespaces. Pods are refused until they
+// exist.
 const (
 	accountsWithin = 30 * time.Second
 	accountsPoll   = 100 * time.Millisecond
@@ -38,7 +39,7 @@ func (s *Set) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// makeNamespaces makes those beside the run's own. Where that is forbidden they must be there.
+// makeNamespaces makes the namespaces other than the run's own. If that is forbidden, they must exist.
 func (s *Set) makeNamespaces(ctx context.Context) error {
 	if !s.resource.namespaced {
 		return nil
@@ -62,7 +63,7 @@ func (s *Set) makeNamespaces(ctx context.Context) error {
 	})
 }
 
-// what names an object in errors, as configmaps "load-0".
+// what names an object in errors, such as configmaps "load-0".
 func (s *Set) what(i int) string { return fmt.Sprintf("%s %q", s.name, fmt.Sprint(s.stem, i)) }
 
 func (s *Set) make(ctx context.Context, i int) error {
@@ -122,8 +123,8 @@ func (s *Set) awaitCreate(ctx context.Context) error {
 	})
 }
 
-// learnUpdates finds out by a dry run whether updates have to name a resourceVersion, as those of leases and
-// custom resources.
+// learnUpdates finds out by a dry run whether updates must name a resourceVersion, as for leases and custom
+// resources.
 func (s *Set) learnUpdates(ctx context.Context) error {
 	own := s.share.Index
 	r, err := s.asker.ask(ctx, query{

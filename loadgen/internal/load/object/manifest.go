@@ -33,7 +33,8 @@ type manifest struct {
 
 type object = map[string]any
 
-// builtIn is Stormglass' own manifest for a resource: as small as possible, without work for controllers.
+// builtIn returns Stormglass' own manifest for a resource: as small as possible, without work for
+// controllers.
 func builtIn(resource string) (manifest, bool) {
 	switch resource {
 	case "configmaps":
@@ -55,8 +56,8 @@ func builtIn(resource string) (manifest, bool) {
 	return manifest{}, false
 }
 
-// podSpec is that of a pod which never runs: no scheduler has that name, no node such a label. What admission
-// would fill in is there, so that an update may send the manifest as it is.
+// podSpec returns the spec of a pod that never runs: no scheduler has that name and no node has such a label.
+// It contains what admission would fill in, so an update may send the manifest unchanged.
 func podSpec() object {
 	tolerate := func(taint string) object {
 		return object{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
@@ -65,7 +66,7 @@ func podSpec() object {
 		"schedulerName":                "stormglass-none",
 		"nodeSelector":                 object{"stormglass.dev/no-such-node": "true"},
 		"serviceAccountName":           "default",
-		"automountServiceAccountToken": false, // else a volume with a drawn name is put in
+		"automountServiceAccountToken": false, // else admission adds a volume with a random name
 		"priority":                     0, "preemptionPolicy": "PreemptLowerPriority",
 		"tolerations": []any{tolerate("node.kubernetes.io/not-ready"), tolerate("node.kubernetes.io/unreachable")},
 		"containers":  []any{object{"name": "none", "image": "stormglass.invalid/none"}},
@@ -78,7 +79,7 @@ func given(from any) (manifest, error) {
 	if !ok {
 		return manifest{}, fmt.Errorf("the load's object is no manifest")
 	}
-	// Through JSON: the scenario's own stays as it is.
+	// Copy through JSON, so that the scenario's object stays unchanged.
 	text, err := json.Marshal(m)
 	if err != nil {
 		return manifest{}, fmt.Errorf("the load's object cannot be written as JSON: %w", err)
@@ -133,7 +134,7 @@ func (m manifest) compile(labels map[string]string, loadName string, namespaced,
 	return compile(all)
 }
 
-// child is a copy of an object in an object, put in its place, or a new one.
+// child returns a copy of an object in an object, put in its place, or a new one.
 func child(of object, key string) object {
 	c, _ := of[key].(object)
 	if c = maps.Clone(c); c == nil {
@@ -143,7 +144,7 @@ func child(of object, key string) object {
 	return c
 }
 
-// letters is how many letters a payload of so many bytes has.
+// letters returns how many letters a payload of size bytes has.
 func (p place) letters(size int) int {
 	if p == inSecret { // a multiple of 4, which has no padding
 		return (size + 2) / 3 * 4

@@ -12,14 +12,14 @@ type Need struct {
 	Verb, Group, Resource string
 	// Name of the one object that it is for; "" for all.
 	Name string
-	// Cluster is set if it is needed in all namespaces, or the resource has none. Else it is needed in the
-	// namespaces of Load.NamespacesIn.
+	// Cluster is set if the permission is needed in all namespaces, or the resource is not namespaced.
+	// Otherwise it is needed in the namespaces of Load.NamespacesIn.
 	Cluster bool
 }
 
-// Needs are the permissions of a load of requests or watches. Tenants need the measured ones, the load's own
-// identity all. To create namespaces, and to get and create the definition of widgets, is not needed where the
-// target's setup has made them.
+// Needs returns the permissions of a load of requests or watches. Tenants need the measured ones, the load's
+// own identity needs all. The permissions to create namespaces, and to get and create the definition of
+// widgets, are not needed if the target's setup has made them.
 func Needs(l scenario.Load) []Need {
 	var all []Need
 	add := func(need Need) {
@@ -61,7 +61,7 @@ func Needs(l scenario.Load) []Need {
 	return all
 }
 
-// measured is the verb of an operation as RBAC has it.
+// measured returns the verb of an operation as RBAC has it.
 func measured(x scenario.Operation) string {
 	if x.Verb == "apply" {
 		return "patch"
@@ -69,7 +69,7 @@ func measured(x scenario.Operation) string {
 	return x.Verb
 }
 
-// verbsOf are those of one operation, or of what is watched.
+// verbsOf returns the verbs of one operation, or of watches and their changes.
 func verbsOf(l scenario.Load, x scenario.Operation, own bool) []string {
 	var verbs []string
 	switch {

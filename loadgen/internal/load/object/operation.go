@@ -24,7 +24,7 @@ type operation struct {
 
 	asked   []scenario.Operation
 	weights shares
-	tenants []scenario.Tenant // one without a name, if there are none
+	tenants []scenario.Tenant // one without a name, if the load has no tenants
 	shares  shares
 	verb    stream
 	tenant  stream
@@ -38,13 +38,14 @@ type operation struct {
 
 // action does one operation of the mix.
 type action interface {
-	// next fills in path and body; a is where the answer will be.
+	// next fills in path and body; a will hold the answer.
 	next(n int64, r *request.Request, a *answer) bool
-	// done is called at the end; true asks for r again, filled anew.
+	// done is called at the end of a request. It returns true to send r again, with new
+	// contents.
 	done(r *request.Request, a *answer, o load.Outcome) bool
-	// background works beside the load until ctx ends.
+	// background works concurrently with the load until ctx ends.
 	background(ctx context.Context)
-	// template is that of a tenant.
+	// template returns a tenant's template.
 	template(tenant int) *request.Template
 }
 
@@ -142,7 +143,7 @@ func (o *operation) addKinds(x scenario.Operation) {
 
 func writes(verb string) bool { return verb != "get" && verb != "list" }
 
-// Kinds are one for each operation of the mix and each tenant.
+// Kinds returns one kind for each operation of the mix and each tenant.
 func (o *operation) Kinds() []request.Kind { return o.kinds }
 
 // KindOf draws operation and tenant.
@@ -244,7 +245,7 @@ func (o *operation) Data(r *request.Request, status int, p []byte) error {
 	return a.write(p)
 }
 
-// Done takes in what the answer says; true asks for the next page of a list.
+// Done records the answer. It returns true to ask for the next page of a list.
 func (o *operation) Done(r *request.Request, outcome load.Outcome, _ time.Time) bool {
 	a := r.State.(*answer)
 	if !a.action.done(r, a, outcome) {
@@ -267,7 +268,7 @@ func (c *call) template(tenant int) *request.Template { return c.templates[tenan
 
 func (c *call) background(context.Context) {}
 
-// expect tells the answer what was asked for.
+// expect sets what the request asks for.
 func (c *call) expect(a *answer, find field) {
 	a.protobuf, a.json.binary, a.gzip, a.find = c.protobuf, c.cbor, c.gzip, find
 }
@@ -276,10 +277,10 @@ func (o *operation) call(method string, x scenario.Operation, contentType string
 	return o.callAs(method, x, accept(x), contentType)
 }
 
-// callAs is a call that accepts a media type.
+// callAs returns a call that accepts a media type.
 func (o *operation) callAs(method string, x scenario.Operation, media, contentType string) call {
 	c := call{protobuf: x.Encoding == "protobuf", cbor: x.Encoding == "cbor"}
-	// Writes are not answered compressed; and tokens are to be read.
+	// Answers to writes are not compressed, and continue tokens must be readable.
 	c.gzip = o.gzip && method == http.MethodGet && !x.AllPages
 	for _, t := range o.tenants {
 		extra := http.Header{}

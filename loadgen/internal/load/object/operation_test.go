@@ -64,7 +64,8 @@ func TestExactVersionIsRenewed(t *testing.T) {
 	await(t, "newer version", func() bool { return named(1) == "2&resourceVersionMatch=Exact" })
 }
 
-// The seed decides who does what: the same one always the same.
+// The seed decides which tenant does what: the same seed always gives the same
+// mix.
 func TestMixIsDrawnBySeedAndNumber(t *testing.T) {
 	l := newLoad(func(l *scenario.Load) {
 		l.Objects = 50
@@ -164,7 +165,7 @@ func TestUpdatesNameVersions(t *testing.T) {
 	await(t, "update", func() bool { return op.Next(5, &a) })
 }
 
-// Names of objects that are not ours are learned beside the load.
+// Names of objects that the load did not make are learned while it runs.
 func TestNamesAreRenewed(t *testing.T) {
 	var there atomic.Bool
 	s := newStub(t, func(w http.ResponseWriter, r *http.Request, _ []byte) bool {

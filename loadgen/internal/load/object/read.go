@@ -20,7 +20,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// accept is the Accept header of an operation, with no second choice.
+// accept returns the Accept header of an operation, with no second choice.
 func accept(o scenario.Operation) string {
 	media := jsonType
 	switch o.Encoding {
@@ -45,7 +45,7 @@ func accept(o scenario.Operation) string {
 	return media
 }
 
-// action makes that of one operation, once its resource and objects are there.
+// action makes the action of one operation, once its resource and objects exist.
 func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (action, error) {
 	picks := newStream(o.seed, o.load.Name, "object of "+x.Resource)
 	own := s.count > 0 && o.load.OwnObjects(x)
@@ -61,7 +61,7 @@ func (o *operation) action(ctx context.Context, x scenario.Operation, s *Set) (a
 	return o.write(ctx, x, s, picks)
 }
 
-// below is the path of a subresource after that of its object.
+// below returns the path of a subresource, relative to its object.
 func below(x scenario.Operation) string {
 	if x.Subresource == "" {
 		return ""
@@ -113,7 +113,7 @@ func (g *getAny) prepare(ctx context.Context) error {
 	return g.renew(ctx)
 }
 
-// renew lists a page of names. It keeps the old ones if there are none now.
+// renew lists a page of names. It keeps the old names if the page is empty.
 func (g *getAny) renew(ctx context.Context) error {
 	r, err := g.set.asker.ask(ctx, query{
 		method: http.MethodGet, path: g.set.resource.collection(g.set.namespace) + "?limit=" + strconv.Itoa(mostNames),
@@ -148,7 +148,7 @@ func (g *getAny) background(ctx context.Context) {
 		if !apiclient.Pause(ctx, wait) {
 			return
 		}
-		// A failure shows in what is measured; the names of before serve on.
+		// A failure shows in the measured requests; the old names stay in use.
 		_ = g.renew(ctx)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// resource is one of the API server's, as discovery tells it.
+// resource is a resource of the API server, from discovery.
 type resource struct {
 	name       string // in the plural, with its group: deployments.apps
 	root       string // /api/v1 or /apis/apps/v1
@@ -26,7 +26,7 @@ type resource struct {
 	subresources map[string][]string
 }
 
-// collection is the path of the resource in a namespace; "": in all.
+// collection returns the path of the resource in a namespace; "" means in all namespaces.
 func (r *resource) collection(namespace string) string {
 	if namespace == "" || !r.namespaced {
 		return r.root + "/" + r.plural
@@ -34,7 +34,7 @@ func (r *resource) collection(namespace string) string {
 	return r.root + "/namespaces/" + url.PathEscape(namespace) + "/" + r.plural
 }
 
-// can tells an error if the resource, or a subresource, does not have a verb.
+// can fails if the resource, or a subresource, does not have a verb.
 func (r *resource) can(verb, subresource string) error {
 	if verb == "apply" {
 		verb = "patch"
@@ -107,7 +107,7 @@ func discover(ctx context.Context, a *asker, path, name string, into any) error 
 	return nil
 }
 
-// UnknownError is a resource that the API server lacks.
+// UnknownError means that the API server lacks a resource.
 type UnknownError struct{ Resource string }
 
 func (e *UnknownError) Error() string {

@@ -13,7 +13,8 @@ import (
 )
 
 // Set is the objects of one resource that a load works on: LOAD-0 to LOAD-(n-1), with the target's labels and
-// load.LoadLabel, spread over namespaces, each with a payload of its own size; or none of its own.
+// load.LoadLabel, spread over namespaces, each with its own payload size. It is empty if the load has no own
+// objects.
 type Set struct {
 	asker     *asker
 	load      scenario.Load
@@ -24,7 +25,7 @@ type Set struct {
 	count     int  // objects of all shares
 	updates   bool // some operation is an update
 	creates   bool // some operation is a create
-	cluster   bool // what is watched is watched in all namespaces
+	cluster   bool // watches cover all namespaces
 
 	stem, newStem string // of names, before the number
 	namespaces    []string
@@ -44,7 +45,7 @@ type Set struct {
 	versions []version // of each object, where updates name it
 	whole    chan int  // objects that deletes may take
 	gone     chan int  // deleted, to be made again
-	stale    chan int  // whose version is to be asked for
+	stale    chan int  // whose version must be read again
 }
 
 // NewSet makes the set of a load of watches. It sends nothing.
@@ -147,7 +148,7 @@ func (s *Set) find(ctx context.Context) error {
 	if !s.resource.namespaced {
 		s.namespaces, s.spread = s.namespaces[:1], even(1)
 	}
-	s.paths = nil // an earlier attempt may have failed behind this
+	s.paths = nil // an earlier attempt may have failed after this
 	for _, ns := range s.namespaces {
 		s.paths = append(s.paths, s.resource.collection(ns))
 	}
@@ -157,7 +158,7 @@ func (s *Set) find(ctx context.Context) error {
 	return s.compile()
 }
 
-// givenManifest is the load's own, if its group is that of the resource.
+// givenManifest returns the load's own manifest, if its group matches the resource.
 func (s *Set) givenManifest() (*manifest, error) {
 	if s.load.Object == nil {
 		return nil, nil
@@ -197,10 +198,10 @@ func (s *Set) compile() (err error) {
 	return nil
 }
 
-// Len is how many objects the load has of its own; 0: none.
+// Len returns how many own objects the load has; 0 means none.
 func (s *Set) Len() int { return s.count }
 
-// Collection is the path of what is watched. Valid once prepared, as all that follows.
+// Collection returns the path to watch. It and the methods below are valid once prepared.
 func (s *Set) Collection() string {
 	if s.cluster || s.count > 0 && len(s.namespaces) > 1 {
 		return s.resource.collection("")
@@ -220,7 +221,7 @@ func (s *Set) AppendPatch(b []byte, i int, turn int64, key string, value []byte)
 	return s.manifest.payload.appendPatch(b, s.payload, s.sizeOf(int64(i)), turn+1, key, value)
 }
 
-// sizeOf is the size in letters of the object of a number.
+// sizeOf returns the size in letters of the object of a number.
 func (s *Set) sizeOf(n int64) int {
 	if len(s.sizes) == 1 {
 		return s.sizes[0]
@@ -228,7 +229,7 @@ func (s *Set) sizeOf(n int64) int {
 	return s.sizes[s.sized.pick(s.drawSize.unit(n))]
 }
 
-// appendObject appends object i as it is at a turn; at 0 objects are made.
+// appendObject appends object i at a turn. Objects are made at turn 0.
 func (s *Set) appendObject(b []byte, of body, i int, turn int64, version uint64) []byte {
 	v := values{
 		stem: s.stem, number: int64(i), namespace: s.namespaces[s.home[i]],
@@ -246,7 +247,7 @@ func (s *Set) appendNew(b []byte, n int64, namespace int) []byte {
 	return s.made.append(b, &v)
 }
 
-// collections are the paths that lists read: of the load's objects, or in the run's namespace.
+// collections returns the paths that lists read: of the load's objects, or in the run's namespace.
 func (s *Set) collections(own bool) []string {
 	if own {
 		return s.paths

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Client makes single objects before they are measured, with retries. The replay of traces uses it, whose objects
-// are no Set: each has a name and a resource of its own.
+// Client makes single objects before they are measured, with retries. The replay of traces uses it because its
+// objects do not form a Set: each has its own name and resource.
 type Client struct{ asker *asker }
 
 // NewClient makes a client. It sends nothing.
@@ -29,7 +29,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 // Close closes connections that are not in use.
 func (c *Client) Close() { c.asker.close() }
 
-// Resource is one that the API server offers.
+// Resource is a resource that the API server offers.
 type Resource struct {
 	found  *resource
 	client *Client
@@ -51,7 +51,7 @@ func (r *Resource) Namespaced() bool { return r.found.namespaced }
 // Can reports whether the API server offers a verb.
 func (r *Resource) Can(verb string) bool { return r.found.can(verb, "") == nil }
 
-// APIVersion is the group and version that it was found in.
+// APIVersion returns the group and version that the resource was found in.
 func (r *Resource) APIVersion() string { return r.found.apiVersion }
 
 // AppendCollection appends the path of the resource in a namespace; "": in all.
@@ -63,7 +63,7 @@ func (r *Resource) AppendCollection(b []byte, namespace string) []byte {
 	return append(append(b, '/'), r.found.plural...)
 }
 
-// List returns the names of at most so many objects in a namespace ("": in all), and the list's resourceVersion.
+// List returns the names of up to most objects in a namespace ("" means all), and the list's resourceVersion.
 func (r *Resource) List(ctx context.Context, namespace string, most int) (names []string, version uint64, err error) {
 	answer, err := r.client.asker.ask(ctx, query{
 		method: http.MethodGet, path: r.found.collection(namespace) + "?limit=" + strconv.Itoa(most),
@@ -90,12 +90,12 @@ func (r *Resource) List(ctx context.Context, namespace string, most int) (names 
 type Created struct {
 	Status  int
 	Version uint64 // of the object; 0: unknown
-	// Refusal says in a line why there is no object; nil: there is one.
+	// Refusal explains in one line why there is no object; nil if there is one.
 	Refusal error
 }
 
-// Create creates an object in a namespace, or tries to. Pods wait for their ServiceAccount. Its error is of requests
-// without an answer.
+// Create tries to create an object in a namespace. Pods wait for their ServiceAccount. It fails only if a request
+// has no answer.
 func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dryRun bool) (Created, error) {
 	path := r.found.collection(namespace)
 	if dryRun {
@@ -120,10 +120,10 @@ func (r *Resource) Create(ctx context.Context, namespace string, body []byte, dr
 // NamespaceSlot stands in a manifest's fields for the object's namespace.
 const NamespaceSlot = string(slotNamespace)
 
-// Payload is text for objects, another at every turn.
+// Payload is text for objects. It differs at every turn.
 type Payload = payload
 
-// NewPayload makes text for payloads of at most so many bytes.
+// NewPayload makes text for payloads of up to largest bytes.
 func NewPayload(largest int, seed int64) Payload { return newPayload(inSecret.letters(largest), seed) }
 
 // Template renders objects of a resource.
@@ -133,7 +133,8 @@ type Template struct {
 	made, versioned body
 }
 
-// Template makes one of Stormglass' own manifest of the resource, or of the fields in rest. Objects get the labels.
+// Template makes a template of the built-in manifest of the resource or, without one, of rest. Objects get the
+// labels.
 func (r *Resource) Template(rest map[string]any, labels map[string]string, loadName string, text Payload) (*Template, error) {
 	m, ok := builtIn(r.found.name)
 	if !ok {
@@ -148,13 +149,13 @@ func (r *Resource) Template(rest map[string]any, labels map[string]string, loadN
 	return t, err
 }
 
-// Name is that of an object: the stem and the number after it.
+// Name identifies an object. Its name is the stem followed by the number.
 type Name struct {
 	Namespace, Stem string
 	Number          int64
 }
 
-// Append appends an object with a payload of so many bytes. A version over 0 is named as its resourceVersion.
+// Append appends an object with a payload of size bytes. A version over 0 becomes its resourceVersion.
 func (t *Template) Append(b []byte, name Name, size int, turn int64, version uint64) []byte {
 	from := t.made
 	if version > 0 {
@@ -185,7 +186,7 @@ func (t *Template) AppendJSONPatch(b []byte, size int, turn int64) []byte {
 	return append(t.payload.append(b, t.letters(size), turn), `"}}]`...)
 }
 
-// letters is how many letters the payload has, at most as many as there are.
+// letters returns how many letters the payload has, limited by the available text.
 func (t *Template) letters(size int) int {
 	return min(t.manifest.payload.letters(size), len(t.payload.text)/2)
 }
@@ -193,13 +194,14 @@ func (t *Template) letters(size int) int {
 // Answer reads the answer to one request.
 type Answer struct{ is answer }
 
-// Begin forgets the answer of before. gzip: this one may be compressed.
+// Begin forgets the previous answer. gzip: this one may be compressed.
 func (a *Answer) Begin(gzip bool) {
 	a.is.begin()
 	a.is.gzip = gzip
 }
 
-// Data reads the next piece of a 2xx answer; an empty one is its end. Its error means that it is no whole JSON.
+// Data reads the next piece of a 2xx answer; an empty piece marks its end. It fails if the answer is not complete
+// JSON.
 func (a *Answer) Data(p []byte) error {
 	if len(p) == 0 {
 		return a.is.whole()
@@ -207,8 +209,8 @@ func (a *Answer) Data(p []byte) error {
 	return a.is.write(p)
 }
 
-// Token is the continue token of a list, "" if there is none.
+// Token returns the continue token of a list, or "" if it has no token.
 func (a *Answer) Token() []byte { return a.is.token() }
 
-// Version is the resourceVersion of the answer; 0: none that is a number.
+// Version returns the resourceVersion of the answer, or 0 if it is missing or not a number.
 func (a *Answer) Version() uint64 { return a.is.version() }

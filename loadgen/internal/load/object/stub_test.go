@@ -122,8 +122,8 @@ func prepared(t *testing.T, s *stub, l scenario.Load) request.Operation {
 	return op
 }
 
-// ask is one arrival, answered with a status and pages of a body. It returns
-// the paths that were asked for.
+// ask sends one arrival, which is answered with a status and the pages of a
+// body. It returns the requested paths.
 func ask(t *testing.T, op request.Operation, n int64, status int, pages ...string) []string {
 	t.Helper()
 	r := &request.Request{N: n, Kind: op.KindOf(n)}
@@ -146,7 +146,7 @@ func ask(t *testing.T, op request.Operation, n int64, status int, pages ...strin
 	}
 }
 
-// beside runs an operation's background for the length of the test.
+// beside runs an operation's background for the duration of the test.
 func beside(t *testing.T, op request.Operation) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,7 +7,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// variant tells an operation from others of its verb and resource, as "rv=0 limit=500 table"; "": nothing special.
+// variant distinguishes an operation from others of its verb and resource, such as "rv=0 limit=500 table"; "" if
+// nothing is special.
 func variant(x scenario.Operation) string {
 	var words []string
 	say := func(holds bool, word string) {

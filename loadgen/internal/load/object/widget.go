@@ -24,12 +24,12 @@ const (
 
 const (
 	definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	// definedWithin bounds what the API server does within a second or two.
+	// definedWithin bounds a wait for the API server that usually takes a second or two.
 	definedWithin = time.Minute
 	definedPoll   = 100 * time.Millisecond
 )
 
-// widgetDefinition is the CustomResourceDefinition of widgets. Their spec is free.
+// widgetDefinition returns the CustomResourceDefinition of widgets. Their spec is free.
 func widgetDefinition(labels map[string]string) ([]byte, error) {
 	return json.Marshal(object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

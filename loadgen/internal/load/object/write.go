@@ -75,7 +75,7 @@ func (w *writing) begin(a *answer) {
 	}
 }
 
-// pick is the object of arrival n.
+// pick returns the object of arrival n.
 func (w *writing) pick(n int64) int { return w.draw.among(n, w.set.count) }
 
 func (w *writing) done(r *request.Request, a *answer, o load.Outcome) bool {
@@ -135,7 +135,7 @@ func (u *update) done(r *request.Request, a *answer, o load.Outcome) bool {
 type change struct {
 	writing
 	query string
-	body  func(b []byte, i int, n int64) []byte // appends that of arrival n for object i
+	body  func(b []byte, i int, n int64) []byte // appends the body of arrival n for object i
 }
 
 func (c *change) next(n int64, r *request.Request, a *answer) bool {
@@ -151,7 +151,7 @@ func (c *change) next(n int64, r *request.Request, a *answer) bool {
 type remove struct {
 	writing
 	below string
-	body  func(b []byte, i int, n int64) []byte // of an eviction; nil: none
+	body  func(b []byte, i int, n int64) []byte // of an eviction; nil if not needed
 }
 
 func (d *remove) next(n int64, r *request.Request, a *answer) bool {

@@ -1,5 +1,5 @@
 // Package podstream opens streams to pods through the API server and their kubelets: to logs, to a command, to
-// the output of a container, to a port. What is sent to a command or a port has to come back.
+// the output of a container, to a port. Data sent to a command or a port must come back.
 package podstream
 
 import (
@@ -31,13 +31,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Caller opens one stream for each call, to a pod that it draws from those that run.
+// Caller opens one stream for each call, to a running pod that it draws.
 type Caller struct {
 	load   scenario.Load
 	config *rest.Config
 	client rest.Interface
 
-	listed chan struct{} // closed when pods are those that run
+	listed chan struct{} // closed when pods holds the running ones
 
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -105,7 +105,7 @@ func (c *Caller) change(o any, do func(types.NamespacedName)) {
 	do(name.AsNamespacedName())
 }
 
-// draw picks a pod that runs.
+// draw picks a running pod.
 func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 	select {
 	case <-c.listed:
@@ -123,7 +123,7 @@ func (c *Caller) draw(ctx context.Context) (types.NamespacedName, error) {
 // Do opens a stream and reads it to its end.
 func (c *Caller) Do(ctx context.Context) error { return c.Open(ctx, func() {}) }
 
-// Open opens a stream, calls begun when what was asked for begins to come, and reads on to the stream's end.
+// Open opens a stream and reads it to its end. For logs and attach it calls begun at the first byte.
 func (c *Caller) Open(ctx context.Context, begun func()) error {
 	pod, err := c.draw(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Caller) request(pod types.NamespacedName, subresource string) *rest.Req
 	return c.client.Get().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource(subresource)
 }
 
-// tail limits the lines of a log that were there before.
+// tail limits the existing lines of a log.
 const tail = 10
 
 func (c *Caller) logs(ctx context.Context, pod types.NamespacedName, to io.Writer) error {

@@ -9,10 +9,10 @@ type Made struct {
 	Size   int32 // of its first body in the trace, in bytes; 0: unknown
 }
 
-// Beforehand returns the objects that have to exist when a schedule begins, in the order of their first requests: those
-// that are read, updated, patched or deleted before they are created, with an answer that they were there. The
-// first request whose answer tells decides: one that was answered with 404, and a create that succeeded, need the
-// object absent. Entries that counts is false for tell nothing.
+// Beforehand returns the objects that must exist when a schedule begins, in the order of their first requests: objects
+// that are read, updated, patched or deleted before they are created, if the answer shows that they existed. The first
+// request whose answer is conclusive decides. A request that was answered with 404, or a create that succeeded, means
+// that the object was absent. Entries for which counts returns false are ignored.
 func Beforehand(t *trace.Trace, all []Arrival, copies int, counts func(entry int32) bool) []Made {
 	decided := make([]bool, len(t.Objects)*copies)
 	sizes := make([]int32, len(t.Objects))
@@ -50,8 +50,8 @@ const (
 	absent
 )
 
-// presence tells from the answer to a request whether its object existed when it came. A trace without codes has
-// only answers that succeeded.
+// presence infers from the answer to a request whether its object existed when the request arrived. A trace without
+// codes has only answers that succeeded.
 func presence(s *trace.Shape, code int16) existence {
 	if s.Collective() || s.DryRun {
 		return unknown

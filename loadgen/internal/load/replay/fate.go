@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// fate is what becomes of the requests of a shape.
+// fate is how the replay treats the requests of a shape.
 type fate uint8
 
 const (
@@ -25,17 +25,17 @@ const (
 	reasonSubresource = "subresources of objects that the replay does not make"
 )
 
-// facts are what the API server says of a resource.
+// facts describes a resource as the API server reports it.
 type facts struct {
 	lacking, namespaced bool
-	// refuses: it does not take the objects that are made of the resource.
+	// refuses: the API server rejects the objects that are made of the resource.
 	refuses bool
 }
 
-// fateOf decides what becomes of a shape's requests, with the reason for leaving them out.
+// fateOf decides how to treat a shape's requests. If it leaves them out, it also returns the reason.
 //
-// Nothing cluster-scoped is written: the run could not tell what it made from what was there. Such a write goes to a
-// ConfigMap of its name, which costs the API server and etcd about the same.
+// Nothing cluster-scoped is written, because the run could not tell its own objects from existing ones. Such a write
+// goes to a ConfigMap of its name, which costs the API server and etcd about the same.
 func fateOf(s trace.Shape, f facts) (fate, string) {
 	switch {
 	case slices.Contains([]string{"exec", "attach", "portforward", "log", "proxy"}, s.Subresource):

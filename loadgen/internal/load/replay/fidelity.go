@@ -8,8 +8,8 @@ import (
 // count is how many requests of one verb, resource and actor were due, and how many of them were sent.
 type count struct{ due, sent int64 }
 
-// rateError is the largest difference between sent and due requests of any group, as a share of those due, and the
-// group it is of. Without anything due it is of none: -1.
+// rateError returns the largest difference between sent and due requests of any group, as a share of the due requests,
+// and that group. If nothing was due, the group is -1.
 func rateError(groups []count) (worst float64, of int) {
 	of = -1
 	for i, c := range groups {
@@ -23,8 +23,8 @@ func rateError(groups []count) (worst float64, of int) {
 	return worst, of
 }
 
-// dispersion is the variance of counts over their mean (Fano factor): 1 of a Poisson process, 0 of an even one, more of
-// bursts. Without arrivals, or of one count, it is 0.
+// dispersion returns the variance of counts over their mean (Fano factor): 1 for a Poisson process, 0 for an even one,
+// more for bursts. Without arrivals, or for one count, it is 0.
 func dispersion(counts []int64) float64 {
 	if len(counts) < 2 {
 		return 0
@@ -44,8 +44,8 @@ func dispersion(counts []int64) float64 {
 	return squares / float64(len(counts)-1) / mean
 }
 
-// dispersionError is the difference of two dispersions, as a share of the trace's or, where the trace is more even
-// than that, of a Poisson process': an even trace would make any difference infinite.
+// dispersionError returns the difference of two dispersions, as a share of the trace's. If the trace is more even than
+// a Poisson process, it is a share of the Poisson process's: an even trace would make any difference infinite.
 func dispersionError(due, sent float64) float64 { return math.Abs(sent-due) / max(due, 1) }
 
 // bins counts arrivals by second.
@@ -62,7 +62,7 @@ func (b *bins) add(at time.Duration) {
 	(*b)[i]++
 }
 
-// whole are the counts of that many seconds.
+// whole returns the counts of the given number of seconds.
 func (b bins) whole(seconds int) []int64 {
 	counts := make([]int64, seconds)
 	copy(counts, b)

@@ -17,12 +17,12 @@ func newLedger(kinds, actors, copies int) *ledger {
 	return &ledger{actors: actors, copies: copies, counts: make([]atomic.Int64, kinds*actors*copies)}
 }
 
-// index is that of a group.
+// index returns the index of a group.
 func (l *ledger) index(kind int, actor int32, copy int16) int {
 	return (kind*l.actors+int(actor))*l.copies + int(copy)
 }
 
-// group is the kind, actor and copy of an index.
+// group returns the kind, actor and copy of an index.
 func (l *ledger) group(i int) (kind, actor, copy int) {
 	return i / l.copies / l.actors, i / l.copies % l.actors, i % l.copies
 }

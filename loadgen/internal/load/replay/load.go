@@ -75,18 +75,18 @@ const (
 	pingAfter   = 30 * time.Second
 )
 
-// now is the time since the load's start, without pauses.
+// now returns the time since the load's start, without pauses.
 func (r *Load) now() time.Duration {
 	return r.target.Pause.State().Elapsed(time.Unix(0, r.start.Load()), time.Now())
 }
 
-// await waits until a time since the load's start. False: ctx ended before.
+// await waits until a time since the load's start. It returns false if ctx ended first.
 func (r *Load) await(ctx context.Context, at time.Duration) bool {
 	_, due := r.target.Pause.Await(ctx, time.Unix(0, r.start.Load()), at)
 	return due
 }
 
-// prepare makes the plan ready: what the cluster has, the schedule, the objects, and headers of all users.
+// prepare completes the plan: what the cluster has, the schedule, the objects, and headers of all users.
 func (r *Load) prepare(ctx context.Context) error {
 	defer r.client.Close()
 	p := &preparer{
@@ -117,7 +117,7 @@ func (r *Load) prepare(ctx context.Context) error {
 	return nil
 }
 
-// largest is the size of the largest body, in bytes.
+// largest returns the size of the largest body, in bytes.
 func largest(t *trace.Trace) int {
 	most := defaultSize
 	for _, e := range t.Entries {
@@ -175,7 +175,7 @@ func (r *Load) Live() load.Live {
 	return live
 }
 
-// Backlog is how many bytes of answers and events were not read yet.
+// Backlog returns the number of bytes of answers and events that have not been read.
 func (r *Load) Backlog() int64 { return r.Requests.Backlog() + r.watches.pool.Backlog() }
 
 // AddTo adds the requests to the phases, and the replay.

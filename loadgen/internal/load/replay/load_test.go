@@ -135,7 +135,8 @@ func TestObjectsAreThereAsInTheTrace(t *testing.T) {
 	}
 }
 
-// A get of an object that somebody deletes who is not in the trace was answered 404 later: told, not hidden.
+// In the trace, an unrecorded client deleted the object, so a later get was answered 404. The result reports the
+// difference.
 func TestOtherCodesThanInTheTraceAreTold(t *testing.T) {
 	s := newStub(t)
 	later := one("get", "configmaps", "old", 404)
@@ -226,7 +227,7 @@ func TestClusterScopedWritesGoToConfigMaps(t *testing.T) {
 	}
 }
 
-// So does that of a custom resource which refuses an empty spec.
+// Writes of a custom resource that refuses an empty spec go to a ConfigMap, too.
 func TestWritesOfUnknownShapeGoToConfigMaps(t *testing.T) {
 	s := newStub(t)
 	update := trace.Request{Verb: "update", Group: "example.com", Resource: "widgets", Namespace: "prod", Name: "w", Code: 200}

@@ -12,10 +12,10 @@ import (
 
 type fields = map[string]any
 
-// idle are labels of pod templates without pods, and of selectors that find none.
+// idle returns labels for pod templates without pods, and for selectors that match nothing.
 func idle() fields { return fields{"stormglass.dev/replay": "none"} }
 
-// podTemplate is that of workloads, whose pods would stay Pending.
+// podTemplate returns the pod template of workloads. Its pods would stay Pending.
 func podTemplate(restart string) fields {
 	return fields{
 		"metadata": fields{"labels": idle()},
@@ -26,8 +26,9 @@ func podTemplate(restart string) fields {
 	}
 }
 
-// manifestOf is what objects of a resource have beside their metadata, where package object has no manifest: as
-// little as the API server takes, and no pods. False: nothing is known of the resource, and an empty spec is tried.
+// manifestOf returns the fields of objects of a resource, in addition to metadata, where package object has no
+// manifest: as little as the API server accepts, and no pods. It returns false for an unknown resource, for which an
+// empty spec is tried.
 func manifestOf(resource string) (fields, bool) {
 	workload := func(more fields) fields {
 		spec := fields{"replicas": 0, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Always")}
@@ -48,7 +49,7 @@ func manifestOf(resource string) (fields, bool) {
 	case "replicationcontrollers":
 		return workload(fields{"selector": idle()}), true
 	case "jobs.batch":
-		// A selector of its own, which an update may repeat.
+		// An explicit selector, which an update may repeat.
 		return fields{"spec": fields{"suspend": true, "manualSelector": true, "selector": fields{"matchLabels": idle()}, "template": podTemplate("Never")}}, true
 	case "cronjobs.batch":
 		return fields{"spec": fields{"suspend": true, "schedule": "0 0 1 1 *", "jobTemplate": fields{"spec": fields{"template": podTemplate("Never")}}}}, true
@@ -93,8 +94,8 @@ func manifestOf(resource string) (fields, bool) {
 	return fields{"spec": fields{}}, false
 }
 
-// versioned reports whether updates of a resource have to name the object's version: those of custom resources and a
-// few of Kubernetes' own.
+// versioned reports whether updates of a resource must name the object's version, as for custom resources and a few
+// of Kubernetes' own.
 func versioned(resource string) bool {
 	if slices.Contains([]string{"leases.coordination.k8s.io", "poddisruptionbudgets.policy", scenario.WidgetResource}, resource) {
 		return true
@@ -103,7 +104,7 @@ func versioned(resource string) bool {
 	return !known && !slices.Contains(scenario.Manifests, resource)
 }
 
-// fixedBody is the body of a request that is not of the object's own manifest; "" if there is none.
+// fixedBody returns the body of a request that does not use the object's own manifest, or "" for other requests.
 func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	switch resource := s.GroupResource(); {
 	case s.Subresource == "eviction" && s.Verb == "create":
@@ -120,7 +121,7 @@ func fixedBody(s trace.Shape, apiVersion, namespace, name string) string {
 	return ""
 }
 
-// reviewBody asks a review about users and rights that are those of nobody.
+// reviewBody returns the body of a review. The user and the token in it do not exist.
 func reviewBody(resource, apiVersion, namespace string) string {
 	about := `{"verb":"get","resource":"pods"}`
 	kind, spec, meta := "", "{}", ""

@@ -8,9 +8,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Needs are the permissions that the replay of a trace needs, of its users and of the load itself, which makes
-// objects and lists the cluster's own. namespaced are the resources that the cluster has, as "deployments.apps",
-// with whether they are in namespaces.
+// Needs returns the permissions that the replay of a trace needs, for its users and for the load itself, which
+// makes objects and lists the cluster's own. namespaced maps the resources that the cluster has, such as
+// "deployments.apps", to whether they are namespaced.
 func Needs(t *trace.Trace, namespaced map[string]bool) []object.Need {
 	var all []object.Need
 	seen := map[object.Need]bool{}

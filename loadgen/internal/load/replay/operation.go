@@ -30,10 +30,10 @@ type operation struct {
 	now      func() time.Duration // since the load's start
 	await    func(ctx context.Context, at time.Duration) bool
 	unset    atomic.Int64 // exact versions that were left out
-	restarts atomic.Int64 // pages without a token: the first page was asked for
+	restarts atomic.Int64 // pages without a token: the first page was requested
 }
 
-// pageKey names the lists whose pages belong together.
+// pageKey identifies the lists whose pages belong together.
 type pageKey struct {
 	chain, actor, namespace, object int32
 	copy                            int16
@@ -45,7 +45,7 @@ type page struct {
 	token []byte
 }
 
-// state is that of a request under way.
+// state is the state of a request in flight.
 type state struct {
 	answer  object.Answer
 	arrival Arrival
@@ -54,7 +54,7 @@ type state struct {
 
 var _ request.Operation = (*operation)(nil)
 
-// Kinds are the verbs and resources of the trace.
+// Kinds returns the verbs and resources of the trace.
 func (o *operation) Kinds() []request.Kind { return o.kinds[:o.requests] }
 
 // Prepare asks what the cluster has and makes the objects.
@@ -63,7 +63,7 @@ func (o *operation) Prepare(ctx context.Context) error { return o.prepare(ctx) }
 // Background renews the identity.
 func (o *operation) Background(ctx context.Context) { o.templates.Renew(ctx) }
 
-// KindOf is that of arrival n.
+// KindOf returns the kind of arrival n.
 func (o *operation) KindOf(n int64) int {
 	return o.actions[o.trace.Entries[o.sent[n].Entry].Shape].kind
 }
@@ -101,7 +101,7 @@ func (o *operation) count(at time.Duration) {
 	o.seconds.add(at)
 }
 
-// whole are the requests by second.
+// whole returns the requests by second.
 func (o *operation) whole(seconds int) []int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +139,8 @@ func (p *page) take() []byte {
 	return append([]byte(nil), p.token...)
 }
 
-// pageOf is where the token of a list is kept, nil if the trace has no next page of it.
+// pageOf returns where the token of a list is kept, or nil if the trace has no next page
+// of it.
 func (o *operation) pageOf(act *action, e *trace.Entry, a Arrival) *page {
 	if act.shape.Verb != "list" || act.shape.Limit == 0 && !act.shape.Paged {
 		return nil
@@ -161,12 +162,12 @@ func (o *operation) keepPages() {
 	}
 }
 
-// object is the index of an entry's object in versions.
+// object returns the index of an entry's object in versions.
 func (o *operation) object(e *trace.Entry, a Arrival) int {
 	return int(e.Object)*o.options.Copies + int(a.Copy)
 }
 
-// header is the template of an arrival.
+// header returns the template of an arrival.
 func (o *operation) header(e *trace.Entry, a Arrival, act *action) *request.Template {
 	return o.headers[o.headerIndex(e, a, act)]
 }

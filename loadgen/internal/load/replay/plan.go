@@ -17,19 +17,19 @@ import (
 type action struct {
 	shape trace.Shape
 	fate  fate
-	why   string // they are left out; "": they are not
+	why   string // why they are left out; "" if they are sent
 	kind  int    // index of plan.kinds
 
-	resource  *object.Resource // that of requests, ConfigMaps for asConfigMap
+	resource  *object.Resource // resource of the requests; ConfigMaps for asConfigMap
 	template  *object.Template // of writes
 	versioned bool             // updates name the object's version
 	class     int              // index of plan.classes
 	names     []string         // of the cluster's own objects, for reads of cluster-scoped ones
-	query     string           // the part that all requests have
-	chain     int32            // of the lists whose pages belong together: the shape of the first page
+	query     string           // the part common to all requests
+	chain     int32            // shape of the first page, for lists whose pages belong together
 }
 
-// class is what the headers of requests have in common beside their user.
+// class holds the headers that requests share, apart from their user.
 type class struct {
 	method, contentType string
 	gzip                bool
@@ -43,7 +43,7 @@ const (
 	strategic = "application/strategic-merge-patch+json"
 )
 
-// classOf is that of a shape's requests.
+// classOf returns the class of a shape's requests.
 func classOf(s trace.Shape, custom bool) class {
 	switch s.Verb {
 	case "create":
@@ -55,12 +55,13 @@ func classOf(s trace.Shape, custom bool) class {
 	case "delete", "deletecollection":
 		return class{method: http.MethodDelete}
 	}
-	// Tokens are to be read, and events as they come.
+	// Paged lists are not compressed because their tokens must be read, watches because events are read as they
+	// arrive.
 	return class{method: http.MethodGet, gzip: s.Verb == "list" && s.Limit == 0 && !s.Paged}
 }
 
-// patchType is the content type of a patch: that of the trace in JSON, a merge patch where it is not known or the
-// resource does not take it.
+// patchType returns the content type of a patch: the type in the trace, in JSON, or a merge patch if that type is
+// unknown or the resource does not accept it.
 func patchType(traced string, custom bool) string {
 	switch {
 	case strings.Contains(traced, "apply-patch"):
@@ -73,7 +74,7 @@ func patchType(traced string, custom bool) string {
 	return mergeType
 }
 
-// queryOf is the part of the query that all requests of a shape have, without names, versions and tokens.
+// queryOf returns the part of the query that all requests of a shape share, without names, versions and tokens.
 func queryOf(s trace.Shape) string {
 	var parts []string
 	if s.Limit > 0 {
@@ -97,7 +98,8 @@ func queryOf(s trace.Shape) string {
 	return strings.Join(parts, "&")
 }
 
-// chains gives each list the shape of the list whose next pages it may be: the same but for the page.
+// chains returns for each shape the first shape that differs only in Paged and ResourceVersion. Lists with the same
+// first shape may be pages of one list.
 func chains(shapes []trace.Shape) []int32 {
 	of := map[trace.Shape]int32{}
 	all := make([]int32, len(shapes))
@@ -156,10 +158,11 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 	return p
 }
 
-// Namespaces is how many namespaces a replay works in: one for each copy of the trace's, and one for what is in none.
+// Namespaces returns how many namespaces a replay works in: the trace's for each copy, and one for cluster-scoped
+// objects.
 func Namespaces(t *trace.Trace, copies int) int { return len(t.Namespaces)*copies + 1 }
 
-// namespace is the run's of a trace's namespace; "" for none.
+// namespace returns the run's namespace for a namespace of the trace, or "" for trace.None.
 func (p *plan) namespace(of int32, copy int16) string {
 	if of == trace.None {
 		return ""
@@ -167,7 +170,7 @@ func (p *plan) namespace(of int32, copy int16) string {
 	return p.namespaces[int(copy)*len(p.trace.Namespaces)+int(of)]
 }
 
-// name is that of an entry's object, or of a new one for a create that has none.
+// name returns the name of an entry's object, or a new name for a create without one.
 func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name {
 	name := object.Name{Namespace: p.namespace(e.Namespace, a.Copy), Stem: "o", Number: int64(e.Object)}
 	if e.Object == trace.None {
@@ -180,10 +183,10 @@ func (p *plan) name(a Arrival, e *trace.Entry, act *action, n int64) object.Name
 	return name
 }
 
-// absentName is that of no object.
+// absentName names an object that does not exist.
 const absentName = "stormglass-none"
 
-// appendPath appends the path of arrival n with its query, but for versions and tokens, and reports whether there is
+// appendPath appends the path of arrival n with its query, without versions and tokens, and reports whether there is
 // a query.
 func (p *plan) appendPath(b []byte, a Arrival, n int64) (path []byte, queried bool) {
 	e := &p.trace.Entries[a.Entry]
@@ -235,7 +238,7 @@ func appendParameter(b []byte, queried *bool, parameter string) []byte {
 	return append(append(b, sign), parameter...)
 }
 
-// appendBody appends the body of a write; there may be none.
+// appendBody appends the body of a write, which may be empty.
 func (p *plan) appendBody(b []byte, a Arrival, n int64, version uint64) []byte {
 	e := &p.trace.Entries[a.Entry]
 	act := &p.actions[e.Shape]

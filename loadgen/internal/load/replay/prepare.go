@@ -17,7 +17,7 @@ import (
 
 const configMaps = "configmaps"
 
-// preparer makes a plan ready for a cluster: it asks what there is, and makes the objects.
+// preparer completes a plan for a cluster: it finds out what exists, and makes the objects.
 type preparer struct {
 	*plan
 	client *object.Client
@@ -58,7 +58,7 @@ func (p *preparer) prepare(ctx context.Context) error {
 
 func apiVersion(s trace.Shape) string { return strings.TrimPrefix(s.Group+"/"+s.Version, "/") }
 
-// find looks for a resource in the trace's version, then in the one that the API server prefers.
+// find looks up a resource in the trace's version, then in the version that the API server prefers.
 func (p *preparer) find(ctx context.Context, name, version string) error {
 	key := name + " " + version
 	if _, known := p.resources[key]; known {
@@ -79,7 +79,7 @@ func (p *preparer) resource(name, version string) *object.Resource {
 	return p.resources[name+" "+version]
 }
 
-// lacking refuses a trace of resources that the API server lacks, unless their requests are to be dropped.
+// lacking rejects a trace of resources that the API server lacks, unless their requests are to be dropped.
 func (p *preparer) lacking() error {
 	if p.drop {
 		return nil
@@ -104,7 +104,7 @@ func (p *preparer) lacking() error {
 		strings.Join(names, ", "), 100*float64(sum)/float64(len(p.trace.Entries)))
 }
 
-// action decides what becomes of a shape's requests, of which some name an object.
+// action decides how to send a shape's requests. named: some of them name an object.
 func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	s := act.shape
 	name, version := s.GroupResource(), apiVersion(s)
@@ -145,10 +145,10 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	return nil
 }
 
-// mostNames bounds the cluster's own objects that reads of cluster-scoped ones are of.
+// mostNames bounds the number of the cluster's own objects for reads of cluster-scoped ones.
 const mostNames = 500
 
-// namedShapes are the shapes of which some request names an object.
+// namedShapes reports for each shape whether any of its requests names an object.
 func namedShapes(t *trace.Trace) []bool {
 	named := make([]bool, len(t.Shapes))
 	for _, e := range t.Entries {
@@ -157,7 +157,7 @@ func namedShapes(t *trace.Trace) []bool {
 	return named
 }
 
-// try makes the template of a resource and finds out by a dry run whether the API server takes its objects.
+// try makes the template of a resource and finds out by a dry run whether the API server accepts its objects.
 func (p *preparer) try(ctx context.Context, name, version string) (refusal, err error) {
 	key := name + " " + version
 	if p.templates[key] != nil {
@@ -182,7 +182,7 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// schedule makes the arrivals of what is not left out.
+// schedule makes the arrivals of the requests that are not left out.
 func (p *preparer) schedule() {
 	for _, e := range p.trace.Entries {
 		switch act := &p.actions[e.Shape]; act.fate {

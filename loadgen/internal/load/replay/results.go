@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Replay is what was sent of the trace so far. It is final after Run.
+// Replay returns what was sent of the trace so far. It is final after Run.
 func (r *Load) Replay() result.Replay {
 	r.mu.Lock()
 	ran := r.ran
@@ -62,7 +62,7 @@ func (r *Load) Replay() result.Replay {
 		all.RateErrorOf = fmt.Sprintf("%s %s by %s", o.kinds[kind].Verb, o.kinds[kind].Resource, r.load.ActorUser(o.trace.Actors[actor], copy))
 	}
 	for i, k := range o.kinds {
-		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // those of watches are in Watches
+		if kinds[i].Codes = codes[[2]string{k.Verb, k.Resource}]; kinds[i].Codes == nil { // the codes of watches are in Watches
 			kinds[i].Codes = map[string]int64{}
 		}
 	}
@@ -72,7 +72,7 @@ func (r *Load) Replay() result.Replay {
 	return all
 }
 
-// tally counts what was due, by kind, with the codes that it had in the trace.
+// tally counts the due arrivals by kind, with their codes in the trace.
 func (p *plan) tally(all ...[]Arrival) []result.ReplayKind {
 	kinds := make([]result.ReplayKind, len(p.kinds))
 	for i, k := range p.kinds {
@@ -112,7 +112,7 @@ func (r *Load) disperse(all *result.Replay, ran time.Duration, due ...[]Arrival)
 	all.DispersionError = &e
 }
 
-// result is what became of the watches, of a load that ran for that time.
+// result returns the results of the watches of a load that ran for the given time.
 func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,7 +132,7 @@ func (w *watches) result(ran time.Duration) result.ReplayWatches {
 	return c
 }
 
-// seconds are the watches that were opened, by second.
+// seconds returns the watches that were opened, by second.
 func (w *watches) seconds(n int) []int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Options of a replay.
 type Options struct {
-	// Name is that of the load; with Seed it draws the shifts of copies.
+	// Name is the load's name. With Seed it determines the shifts of copies.
 	Name string
 	Seed int64
 	// Speed divides the times of requests, over 0.
@@ -30,13 +30,14 @@ type Arrival struct {
 	Copy  int16
 }
 
-// Schedule returns the arrivals of a replay in the order of their times. Entries that keep is false for are left out.
+// Schedule returns the arrivals of a replay in the order of their times. It omits entries for which keep returns
+// false.
 //
-// A request of the trace comes at its time divided by the speed. Renewals of leases keep their intervals: they come at
-// their own times, as many as fit, and from the beginning again where the trace is too short for a slow replay.
-// Copy 0 is the trace. Each further copy of an actor is shifted by a time drawn evenly from the trace's length at
-// that speed, and goes on at the beginning where it passes the end; actors that work on the same objects, of which
-// some are written, are shifted together, so that what one creates is there when the other reads it.
+// A request of the trace comes at its time divided by the speed. Lease renewals keep their intervals: they come at
+// their own times, as many as fit, and start again from the beginning if the trace is too short for a slow replay.
+// Copy 0 is the trace. Each further copy of an actor is shifted by a time drawn uniformly from the trace's length at
+// that speed, and wraps around at the end. Actors that name the same object are shifted together if any of them writes
+// it, so that an object created by one exists when another reads it.
 func Schedule(t *trace.Trace, o Options, keep func(entry int) bool) []Arrival {
 	period := compress(t.Last()+1, o.Speed)
 	shifts := drawShifts(together(t), o, period)
@@ -67,7 +68,7 @@ func compress(at trace.Micros, speed float64) time.Duration {
 	return time.Duration(float64(at.D()) / speed)
 }
 
-// timesOf are the times of an entry: one, but for renewals of leases.
+// timesOf returns the times of an entry: one, or several for lease renewals.
 func timesOf(t *trace.Trace, e *trace.Entry, speed float64, period time.Duration) func(func(time.Duration) bool) {
 	return func(yield func(time.Duration) bool) {
 		if s := &t.Shapes[e.Shape]; !trace.RenewsLease(s.Verb, s.Group, s.Resource) {
@@ -100,7 +101,7 @@ func drawShifts(groups []int, o Options, period time.Duration) [][]time.Duration
 	return shifts
 }
 
-// together returns a group for each actor: actors that name the same object, where one of them writes it, are in one.
+// together returns a group for each actor. Actors that name the same object share a group if any of them writes it.
 func together(t *trace.Trace) []int {
 	parent := make([]int, len(t.Actors))
 	for i := range parent {
@@ -137,10 +138,10 @@ func together(t *trace.Trace) []int {
 	return parent
 }
 
-// pacer gives the arrivals of a schedule to the engine. It is filled before the load runs.
+// pacer passes the arrivals of a schedule to the engine. It is filled before the load runs.
 type pacer struct{ arrivals []Arrival }
 
-// At is the time of arrival n.
+// At returns the time of arrival n.
 func (p *pacer) At(n int64) time.Duration {
 	if n >= int64(len(p.arrivals)) {
 		return arrival.Never
@@ -148,7 +149,7 @@ func (p *pacer) At(n int64) time.Duration {
 	return p.arrivals[n].At
 }
 
-// Due is how many arrivals come within that time.
+// Due returns how many arrivals come within the given time.
 func (p *pacer) Due(elapsed time.Duration) int64 {
 	return int64(sort.Search(len(p.arrivals), func(i int) bool { return p.arrivals[i].At > elapsed }))
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// errHeld ends a watch that was open as long as in the trace.
+// errHeld ends a watch that was held as long as in the trace.
 var errHeld = errors.New("held to its end")
 
-// watches opens the trace's watches at their times and holds each for as long as it was open there: a watch's length
-// is its client's own, which no speed changes. One whose length is not known stays open to the end of the load.
+// watches opens the trace's watches at their times and holds each for its traced duration. The client chose this
+// duration, so the speed does not change it. A watch of unknown duration stays open to the end of the load.
 type watches struct {
 	op      *operation
 	pool    *h2conn.Pool
@@ -53,7 +53,7 @@ func newWatches(op *operation, pool *h2conn.Pool, timeout time.Duration) *watche
 	return &watches{op: op, pool: pool, timeout: timeout, open: map[*held]bool{}, opened: latency.New(2 * timeout)}
 }
 
-// lengthOf is how long a watch is held.
+// lengthOf returns how long a watch is held.
 func lengthOf(e *trace.Entry) time.Duration { return e.Took.D() }
 
 // run opens watches until ctx ends, then ends all and waits for them.
@@ -68,7 +68,7 @@ func (w *watches) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// start opens a watch in a goroutine of its own, which ends when the request is on its way.
+// start opens a watch in a separate goroutine, which ends when the request has been sent.
 func (w *watches) start(ctx context.Context, n int64, a Arrival) {
 	e := &w.op.trace.Entries[a.Entry]
 	act := &w.op.actions[e.Shape]
@@ -117,7 +117,7 @@ func (w *watches) opening(h *held) {
 	}
 }
 
-// Header is the answer.
+// Header receives the answer.
 func (h *held) Header(header h2conn.Header) {
 	h.status = header.Status
 	if h.status != http.StatusOK {
@@ -148,7 +148,7 @@ func (h *held) Data(p []byte) {
 	}
 }
 
-// End is the end of the stream.
+// End receives the end of the stream.
 func (h *held) End(err error) {
 	w := h.set
 	now := w.op.now()
@@ -194,7 +194,7 @@ func (w *watches) end() {
 	w.last.Wait()
 }
 
-// live is how many watches are open.
+// live returns how many watches are open.
 func (w *watches) live() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

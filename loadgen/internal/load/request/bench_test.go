@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	s.Close()
 }
 
-// remote starts a server in a process of its own; how says how it answers.
+// remote starts a server in a separate process; how selects how it answers.
 func remote(b *testing.B, how string) load.Target {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverVariable+"="+how)
@@ -83,7 +83,7 @@ func BenchmarkRequests(b *testing.B) {
 	}
 }
 
-// measure offers b.N requests, and at least so many.
+// measure offers b.N requests, or least if that is more.
 func measure(b *testing.B, target load.Target, op Operation, rate float64, least int) {
 	pacer, err := arrival.New("constant", rate, 1)
 	if err != nil {

@@ -83,7 +83,7 @@ func (c *Calls) call(f *flight) {
 	c.engine.inFlight.Add(-1)
 }
 
-// outcomeOfCall takes no error for 200, and an error of client-go for its HTTP status.
+// outcomeOfCall maps no error to 200, and an error of client-go to its HTTP status.
 func outcomeOfCall(err error) load.Outcome {
 	if err == nil {
 		return 200

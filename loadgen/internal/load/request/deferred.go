@@ -6,18 +6,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// To wake the process for an answer costs several times what it costs to read it, and an API server sends one in two pieces. Loads of which
-// nothing follows from an answer have their answers read when the dispatcher is awake for the next arrival. The kernel tells when they came,
-// which is when they end.
+// Waking the process for an answer costs several times as much as reading it, and an API server sends one answer in two pieces.
+// If a load sends nothing in reaction to an answer, the dispatcher reads its answers when it wakes for the next arrival. The
+// kernel reports when an answer arrived, and the request ends at that time.
 const (
 	// readWithin is how long an answer may wait to be read.
 	readWithin = 5 * time.Millisecond
-	// idleRead is the time between reads of connections on which no answer is due: a server may close one.
+	// idleRead is the time between reads of connections on which no answer is due, because a server may close one.
 	idleRead = time.Second
-	// goneWithin is the time after which a connection is read before a request is sent on it: the server may have closed it.
+	// goneWithin is the time after which a connection is read before a request is sent on it, because the server may have closed
+	// it.
 	goneWithin = 50 * time.Millisecond
-	// Up to deferredRate and deferredConnections two answers rarely come on one connection between two reads. If they do, the first ends with
-	// the second, as the kernel tells the time of the last byte.
+	// Up to deferredRate and deferredConnections, two answers rarely arrive on one connection between two reads. If they do, the
+	// first ends with the second, because the kernel reports the time of the last byte.
 	deferredRate        = 1000 // per second
 	deferredConnections = 8
 )
@@ -41,7 +42,7 @@ func (e *engine) receive() {
 	e.pool.Receive(all)
 }
 
-// nextRead is when answers must be read at the latest.
+// nextRead returns the time by which answers must be read.
 func (e *engine) nextRead() time.Duration {
 	if e.inFlight.Load() > 0 {
 		return e.now() + readWithin
@@ -49,7 +50,7 @@ func (e *engine) nextRead() time.Duration {
 	return e.now() + idleRead
 }
 
-// came returns when an answer came that is read at end, and how much of the wait before that is a stall.
+// came returns when an answer that is read at end arrived, and how much of the wait before that is a stall.
 func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	if !f.stream.Deferred() {
 		return end, waited
@@ -57,7 +58,7 @@ func (f *flight) came(end, waited time.Duration) (at, stalled time.Duration) {
 	return deferredEnd(end, waited, f.sent)
 }
 
-// deferredEnd takes off what an answer was meant to wait at most. The rest is a stall, and part of the latency.
+// deferredEnd subtracts the intended wait of an answer, at most readWithin. The rest is a stall, and part of the latency.
 func deferredEnd(end, waited, sent time.Duration) (at, stalled time.Duration) {
 	meant := min(waited, readWithin)
 	return max(end-meant, sent), waited - meant

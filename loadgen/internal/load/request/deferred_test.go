@@ -15,12 +15,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// unhurried is gets of which nothing follows.
+// unhurried is gets whose answers may be read late.
 type unhurried struct{ *gets }
 
 func (unhurried) Unhurried() {}
 
-// newDeferred is a prepared load whose answers are read by the dispatcher, where that can be.
+// newDeferred returns a prepared load whose answers the dispatcher reads, where that is possible.
 func newDeferred(t *testing.T, to load.Target, p arrival.Pacer, change func(*scenario.Load)) *Requests {
 	t.Helper()
 	l := scenario.Load{Name: "test", Rate: 100, MaxInFlight: 1000, Timeout: scenario.Duration(patience), Connections: 2}

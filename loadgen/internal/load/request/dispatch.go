@@ -51,7 +51,7 @@ func (e *engine) dispatch(ctx context.Context) {
 	<-ctx.Done() // at most a moment away
 	e.ended.Store(true)
 	end := min(until, e.now())
-	// Arrivals that were due and not reached are offered, and not sent.
+	// Arrivals that were due but not reached count as offered and not sent.
 	for late := !e.paused() && e.due <= last; late && e.due < end; e.advance() {
 		e.unsent(e.op.KindOf(e.n), true)
 	}
@@ -84,12 +84,12 @@ func (e *engine) advance() {
 	e.due = e.next()
 }
 
-// arrive takes up the arrival that is due and gives the time after.
+// arrive handles the arrival that is due and returns the time afterwards.
 func (e *engine) arrive() time.Duration {
 	e.round++
 	kind := e.op.KindOf(e.n)
 	if e.inFlight.Load() >= e.maxInFlight {
-		now := e.now() // a flood of them must not blind us to the end
+		now := e.now() // many such arrivals must not hide the end of the load
 		e.unsent(kind, e.ownBacklog(now))
 		e.advance()
 		return now
@@ -124,7 +124,7 @@ func (e *engine) takeUp(f *flight, kind int, now time.Duration) {
 	f.intended, f.taken = e.due, now
 }
 
-// take gives memory for an arrival, at most for one more than maxInFlight.
+// take returns memory for an arrival, at most for one more than maxInFlight.
 func (e *engine) take() *flight {
 	if len(e.spare) == 0 {
 		e.collect()
@@ -159,7 +159,7 @@ func (e *engine) unsent(kind int, late bool) {
 	e.samples.Unsent()
 }
 
-// send opens the stream of a request. False: no stream is free now.
+// send opens the stream of a request. It returns false if no stream is free now.
 func (e *engine) send(f *flight, now time.Duration) bool {
 	first := f.sent == 0
 	if first {
@@ -193,8 +193,8 @@ func (e *engine) send(f *flight, now time.Duration) bool {
 	}
 }
 
-// connection is the next of the pool's, or the last one again: what goes out together is one record and one system
-// call.
+// connection returns the pool's next connection, or the last one again, because requests sent together need one
+// record and one system call.
 func (e *engine) connection() (conn *h2conn.Conn, err error) {
 	if e.conn != nil && e.together < together {
 		e.together++
@@ -216,7 +216,7 @@ func (e *engine) give(f *flight, err error) {
 	f.End(err)
 }
 
-// pump sends next pages and arrivals that found no free stream. A dial that fails ends all that wait.
+// pump sends next pages and arrivals that found no free stream. A failed dial ends all waiting arrivals.
 func (e *engine) pump() {
 	e.collect()
 	if e.queue.len() == 0 {
@@ -244,7 +244,7 @@ func (e *engine) pump() {
 	}
 }
 
-// fifo is a queue whose memory is used again.
+// fifo is a queue that reuses its memory.
 type fifo struct {
 	items []*flight
 	at    int
@@ -298,7 +298,7 @@ func (s *sleep) until(e *engine, t time.Duration) {
 	interval := max(shortestSleep, min(time.Duration(e.round)*sleepEach, longestSleep))
 	t = max(t, s.last+interval)
 	e.round = 0
-	// Only a select hears of a freed stream.
+	// Only a select notices a freed stream.
 	if wait := t - e.now(); wait > 0 && (e.freed != nil || !s.wakeup.Wait(e.start, t)) {
 		s.timer.Reset(wait)
 		s.wakeup.Set(wait)

@@ -19,23 +19,20 @@ import (
 // together is how many requests in a row go out on one connection.
 const together = 8
 
-// batch is how many arrivals in a row are sent before next pages have their turn.
+// batch is the number of consecutive arrivals sent before next pages get their turn.
 const batch = 64
 
-// engine sends the arrivals of a schedule when they are due, whatever became
-// of those before: the open loop. One dispatcher sleeps until the next is due,
-// lets the operation fill it, and opens a stream on the pool, all without
-// waiting for the network. The connections' read loops account for the
-// answers, and a sweeper cancels what has passed its timeout.
+// engine sends the arrivals of a schedule when they are due, regardless of earlier outcomes: an open loop. One
+// dispatcher sleeps until the next arrival is due, lets the operation fill it, and opens a stream on the pool, all
+// without waiting for the network. The connections' read loops account for the answers, and a sweeper cancels requests
+// that have passed their timeout.
 //
-// An arrival that finds no free stream waits for one in the dispatcher's
-// queue: that is its time to connect. An arrival that finds maxInFlight
-// requests open or waiting is unsent; it never waits.
+// An arrival that finds no free stream waits for one in the dispatcher's queue: that is its time to connect. An arrival
+// that finds maxInFlight requests open or waiting is unsent; it never waits.
 //
-// Memory: maxInFlight times a flight (about 1 KB and the operation's buffers)
-// and, for each phase and kind in which a request ended, four or five histograms
-// of about 150 KB: a kind that never waited to connect has none of that. Nothing
-// grows with the number of requests.
+// Memory: maxInFlight times a flight (about 1 KB and the operation's buffers) and, for each phase and kind in which a
+// request ended, four or five histograms of about 150 KB; a kind that never waited to connect has no histogram for
+// that. Memory does not grow with the number of requests.
 type engine struct {
 	pacer       arrival.Pacer
 	maxInFlight int64
@@ -106,7 +103,7 @@ func newEngine(kinds []Kind, pacer arrival.Pacer, all []*metrics, maxInFlight in
 
 func (e *engine) now() time.Duration { return time.Since(e.start) }
 
-// wake lets the dispatcher look for what there is to do.
+// wake makes the dispatcher look for work.
 func (e *engine) wake() {
 	select {
 	case e.woken <- struct{}{}:
@@ -115,7 +112,7 @@ func (e *engine) wake() {
 	e.wakeup.Ring()
 }
 
-// of takes from the target what is not the operation's.
+// of takes the general settings from the target, which do not depend on the operation.
 func (e *engine) of(t load.Target, name string) {
 	e.samples, e.stalls, e.share, e.pause = t.Samples.Requests(name), t.Stalls, t.Share, t.Pause
 	e.n = t.Share.First()
@@ -144,8 +141,8 @@ func (e *engine) stop(end time.Duration) {
 	e.finish(end)
 }
 
-// runDry notes that the schedule has no further arrivals. The time in which they were due ends one mean gap after the last: n arrivals
-// have n gaps. The time until they are answered is no part of it.
+// runDry notes that the schedule has no further arrivals. The time in which they were due ends one mean gap after the last one: n
+// arrivals have n gaps. The time until they are answered does not count.
 func (e *engine) runDry() {
 	if n := (e.n - e.share.First()) / e.share.Step(); n > 1 {
 		end := e.before + (e.before-e.first)/time.Duration(n-1)
@@ -166,7 +163,7 @@ func (e *engine) close() {
 	})
 }
 
-// awaitDue waits until the next arrival is due. False: ctx has ended.
+// awaitDue waits until the next arrival is due. It returns false if ctx has ended.
 func (e *engine) awaitDue(ctx context.Context, timer *time.Timer) bool {
 	for ctx.Err() == nil {
 		paused := e.paused()
@@ -200,7 +197,7 @@ func (e *engine) paused() bool {
 	return e.pauses.Paused()
 }
 
-// next is when arrival n is due.
+// next returns when arrival n is due.
 func (e *engine) next() time.Duration {
 	due := e.pacer.At(e.n)
 	if due >= arrival.Never-e.moved {
@@ -255,7 +252,7 @@ func (e *engine) sweep(over <-chan struct{}) {
 	}
 }
 
-// results are by phase and kind, of those in which something was offered.
+// results returns the results by phase and kind, where something was offered.
 func (e *engine) results(loadName string) map[string][]result.Requests {
 	byPhase := map[string][]result.Requests{}
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {
@@ -265,7 +262,7 @@ func (e *engine) results(loadName string) map[string][]result.Requests {
 	return byPhase
 }
 
-// parts are the results to be added to those of other shares.
+// parts returns the results by phase, to be merged with other shares.
 func (e *engine) parts(loadName string) []load.Part {
 	var all []load.Part
 	e.each(loadName, func(phase string, r result.Requests, s *stats) {

@@ -203,7 +203,7 @@ func TestArrivalsWaitForAStream(t *testing.T) {
 	}
 }
 
-// Pages are requests of one arrival, and go on after the end of the run.
+// Pages are requests of one arrival, and continue after the end of the run.
 func TestPages(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{Answer: h2test.Respond(200, []byte("{}"))})
 	var ctx, cancel = context.WithCancel(t.Context())
@@ -226,8 +226,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A GOAWAY is no loss: the streams it admits end well, and what comes after
-// goes over another connection. Nothing is sent twice.
+// A GOAWAY loses nothing: the streams that it admits complete, and later
+// requests use another connection. Nothing is sent twice.
 func TestGoAwayChangesTheConnection(t *testing.T) {
 	var n atomic.Int64
 	s := h2test.Serve(t, h2test.Options{Answer: func(p *h2test.Peer, id uint32) {
@@ -270,7 +270,7 @@ func TestLostConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A run without arrivals ends when it is told to.
+// A run without arrivals ends when it is stopped.
 func TestEndWakesASleepingDispatcher(t *testing.T) {
 	s := h2test.Serve(t, h2test.Options{})
 	if got := start(t, newLoad(t, target(s), schedule{}, nil))(); got.Offered != 0 {

@@ -104,7 +104,7 @@ func (e *engine) account(f *flight, o load.Outcome, end time.Duration, own ownDe
 	}
 }
 
-// came counts an answer in the phase that it came in; in none after the last arrival was due.
+// came counts an answer in the phase in which it arrived. Answers after the end of the load belong to no phase.
 func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	if last := e.last.Load(); last == 0 || end <= time.Duration(last) {
 		dried := e.dried.Load()
@@ -112,7 +112,7 @@ func (e *engine) came(kind int, o load.Outcome, end time.Duration) {
 	}
 }
 
-// flights are the open ones by deadline, those to be sent again, and those free for another arrival.
+// flights holds the open flights by deadline, flights to be sent again, and flights free for another arrival.
 type flights struct {
 	mu     sync.Mutex
 	open   flight // the ends of a ring: open.next is the oldest
@@ -213,14 +213,14 @@ func (l *flights) collect(spare, again []*flight) (s, a []*flight) {
 // ownDelay is how much of a request's latency may be the generator's own.
 type ownDelay struct {
 	lag     time.Duration // until it was taken up
-	stalled time.Duration // of what followed: the stall that its end was seen in or just after, or the wait of its answer to be read
-	burst   bool          // that stall held up so many arrivals that they came as a burst
+	stalled time.Duration // of the time after that: the stall during or just before its end, or the wait of its answer to be read
+	burst   bool          // that stall held up enough arrivals for a burst
 }
 
 func (d ownDelay) all() time.Duration { return d.lag + d.stalled }
 
-// failed reports whether a failure may be our own delay: a timeout of which more than half was ours, or part of
-// the burst after a stall. A refused connection never is.
+// failed reports whether our own delay may have caused a failure: a timeout if more than half of its time was
+// ours, another failure if it is in the burst after a stall. A refused connection never is.
 func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	switch {
 	case o == load.TimedOut:
@@ -231,7 +231,7 @@ func (d ownDelay) failed(o load.Outcome, latency time.Duration) bool {
 	return d.burst && 2*d.stalled > latency-d.lag
 }
 
-// ownDelay is that of a flight which ends at end, by an answer that waited to be read.
+// ownDelay returns our own delay of a flight that ends at end. waited is how long its answer waited to be read.
 func (e *engine) ownDelay(f *flight, end, waited time.Duration) ownDelay {
 	late := e.stalls.Late(e.start.Add(end))
 	return ownDelay{

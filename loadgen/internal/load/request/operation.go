@@ -1,6 +1,5 @@
-// Package request is the open-loop request engine: one dispatcher that sends
-// each arrival of a schedule when it is due, over a few HTTP/2 connections,
-// and accounts for every one of them.
+// Package request is the open-loop request engine: one dispatcher that sends each arrival of a schedule when it is due,
+// over a few HTTP/2 connections, and accounts for every arrival.
 package request
 
 import (
@@ -11,35 +10,35 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// Operation says what the arrivals of a load are. It depends on their number and the seed alone, however many
-// could not be sent.
+// Operation defines the arrivals of a load. They depend only on their number and the seed, however many could not be
+// sent.
 type Operation interface {
 	// Kinds separate results. Request.Kind is an index.
 	Kinds() []Kind
 	// Prepare makes the objects and finds the resources. Errors name verb and object, with a hint.
 	Prepare(ctx context.Context) error
-	// Background works beside the load until ctx ends, or returns at once without work.
+	// Background works concurrently with the load until ctx ends. It returns immediately if it has no work.
 	Background(ctx context.Context)
 	// KindOf returns the kind of arrival n, an index into Kinds. It depends on n and the seed alone.
 	KindOf(n int64) int
-	// Next fills r, empty but for N, Kind and its buffers. False: nothing is free to work on, the arrival is
-	// unsent. It is called in order, for arrivals with a free slot, and must not block.
+	// Next fills r, in which only N, Kind and the buffers are set. It returns false if no object is free; the arrival
+	// is then unsent. It is called in order, for arrivals with a free slot, and must not block.
 	Next(n int64, r *Request) bool
-	// Data receives each piece of an answer's body on the read loop, and an empty one at its end. An error counts
-	// the answer as malformed.
+	// Data receives each piece of an answer's body on the read loop, and an empty piece at its end. An error counts the
+	// answer as malformed.
 	Data(r *Request, status int, p []byte) error
-	// Done is called at the end of each request, mostly on the read loop, and must not block. True asks to send r
-	// again as Done has filled it: the next page of a list. The arrival's latency goes on; its outcome is the
-	// last.
+	// Done is called at the end of each request, mostly on the read loop, and must not block. It returns true to send r
+	// again as filled by Done: the next page of a list. The arrival's latency continues to count; its outcome is the
+	// last one.
 	Done(r *Request, o load.Outcome, end time.Time) (again bool)
 }
 
 // Kind is the key of results, by the fields of result.Requests.
 type Kind struct{ Verb, Resource, Variant, Tenant string }
 
-// Request is one arrival's. The engine owns it; Path, Body and Scratch keep their memory.
+// Request is the request of one arrival. The engine owns it; Path, Body and Scratch keep their memory.
 type Request struct {
-	// N is the arrival's number; Key is the operation's own.
+	// N is the arrival's number; Key belongs to the operation.
 	N, Key int64
 	// Kind is Operation.KindOf(N).
 	Kind int
@@ -49,14 +48,14 @@ type Request struct {
 	Path []byte
 	// Body of a write; empty: none.
 	Body []byte
-	// Scratch is the operation's, from Next to Done.
+	// Scratch belongs to the operation, from Next to Done.
 	Scratch []byte
-	// State is the operation's. It stays from one arrival to the next; nil in a new Request.
+	// State belongs to the operation. It stays from one arrival to the next; nil in a new Request.
 	State any
 }
 
-// Unhurried is an Operation of which nothing follows from an answer: Done never asks for more, and what is sent next does not depend on it. Its
-// answers may be read a little after they came.
+// Unhurried is an Operation that sends nothing in reaction to an answer: Done never asks for more, and later requests do not
+// depend on earlier answers. Its answers may be read a little after they arrive.
 type Unhurried interface {
 	Operation
 	Unhurried()

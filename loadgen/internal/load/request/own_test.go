@@ -118,7 +118,8 @@ func TestRatesLeaveOutTheDrain(t *testing.T) {
 	}
 }
 
-// A schedule that is over was due for as many gaps as it has arrivals, not until the last answer: the offered rate is the one that the scenario asks for.
+// A finished schedule was due for as many gaps as it has arrivals, not until the last answer, so the offered rate equals the
+// scenario's rate.
 func TestRateOfAScheduleThatIsOver(t *testing.T) {
 	s := hold(t)
 	r := newLoad(t, target(s.Server), schedule{10, time.Millisecond}, nil)

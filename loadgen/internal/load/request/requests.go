@@ -78,10 +78,11 @@ func (r *Requests) Run(ctx context.Context) error {
 	return nil
 }
 
-// Over is closed when the schedule has no further arrivals and the last request has ended.
+// Over returns a channel that is closed when the schedule has no further arrivals and the last request
+// has ended.
 func (r *Requests) Over() <-chan struct{} { return r.engine.over }
 
-// Backlog is how many bytes of answers were not read yet.
+// Backlog returns the number of bytes of answers that have not been read.
 func (r *Requests) Backlog() int64 { return r.pool.Backlog() }
 
 // measured tells what the engine of a load has measured.
@@ -109,10 +110,11 @@ func (r *measured) Overdue(d time.Duration) int64 {
 	return e.flights.openFor(d, time.Since(start))
 }
 
-// Results are by phase and kind. Rates are per second of the load in the phase. They are final after Run.
+// Results returns the results by phase and kind. Rates are per second of the load in the phase. They are
+// final after Run.
 func (r *measured) Results() map[string][]result.Requests { return r.engine.results(r.name) }
 
-// Parts are the results to be added to those of other shares.
+// Parts returns the results by phase, to be merged with other shares.
 func (r *measured) Parts() []load.Part { return r.engine.parts(r.name) }
 
 // AddTo adds the results to the phases.

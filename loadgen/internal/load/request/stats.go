@@ -27,7 +27,7 @@ type stats struct {
 	bytes      int64
 	pages      int64
 	outcomes   []outcomeCount
-	// By the time of answers: those that ended in the phase, whenever their requests were sent, and the 2xx of them.
+	// By the time of answers: requests that ended in the phase, whenever they were sent, and their 2xx answers.
 	ended, answered int64
 	// overdue of these came after the last arrival of the load had been due, as the load had no more to send; late: the 2xx of them.
 	overdue, late int64
@@ -93,7 +93,8 @@ func (s *stats) count(o load.Outcome) {
 	s.outcomes = append(s.outcomes, outcomeCount{o, 1})
 }
 
-// sums are the counts of a phase in which arrivals were due for so long. before are the requests that had no answer when it began.
+// sums returns the counts of a phase in which arrivals were due for the given time. before is the number of requests that had
+// no answer when it began.
 func (s *stats) sums(length time.Duration, before int64) result.Requests {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +144,7 @@ func (w *window) live(now time.Time) load.Live {
 	}
 }
 
-// metrics are those of one kind of requests. Variants and tenants share them: each would be a histogram more.
+// metrics are the metrics of one kind of requests. Variants and tenants share them, because each would add a histogram.
 type metrics struct {
 	total   *prometheus.CounterVec           // by code
 	byCode  atomic.Pointer[[]outcomeCounter] // nil: none yet

@@ -31,10 +31,10 @@ type Template struct {
 	current atomic.Pointer[h2conn.Template]
 }
 
-// Load is the template as it is now; for Request.Template.
+// Load returns the current template, for Request.Template.
 func (t *Template) Load() *h2conn.Template { return t.current.Load() }
 
-// NewTemplates asks for the identity's headers once. It fails on a wrong configuration.
+// NewTemplates obtains the identity's headers once. It fails if the configuration is invalid.
 func NewTemplates(t load.Target) (*Templates, error) {
 	to, err := apiclient.New(t.Config, &apiclient.Roots{})
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Templates) New(method, accept, contentType string, extra http.Header) *
 	return s.NewAs("", method, accept, contentType, extra)
 }
 
-// NewAs is New with a User-Agent; empty: the configuration's.
+// NewAs is like New with a User-Agent; empty means the configuration's.
 func (s *Templates) NewAs(agent, method, accept, contentType string, extra http.Header) *Template {
 	t := &Template{
 		request: h2conn.Request{Method: method, Accept: accept, ContentType: contentType, UserAgent: cmp.Or(agent, s.to.Agent)},

@@ -168,9 +168,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkEvent is one event of 1.5 KB to each of 1,000 watches, measured,
-// through TLS and the kernel; the CPU is that of the server too, which does
-// little but encrypt.
+// BenchmarkEvent delivers one measured event of 1.5 KB to each of 1,000
+// watches, through TLS and the kernel. The CPU time includes the server, which
+// does little more than encrypt.
 func BenchmarkEvent(b *testing.B) {
 	const watches = 1000
 	f := newFastServer(b)
@@ -215,7 +215,8 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch opens 5,000 watches: memory of ours that is held, and CPU.
+// BenchmarkWatch opens 5,000 watches and reports the memory that this process
+// holds for them, and the CPU.
 func BenchmarkWatch(b *testing.B) {
 	const watches = 5000
 	for b.Loop() {

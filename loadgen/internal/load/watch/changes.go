@@ -19,9 +19,9 @@ const (
 	mostSlots   = 1 << 13
 )
 
-// Changes are measured writes to the objects of a set of watches: merge patches of a stamp and a new payload, over
-// the objects in turn. Every watch must deliver each acknowledged one (see ledger). An arrival's number is its
-// write's number. Its deliveries belong to the phase in which it is taken up.
+// Changes are measured writes to the objects of a set of watches: merge patches with a stamp and a new payload,
+// over the objects in turn. Every watch must deliver each acknowledged write (see ledger). An arrival's number is
+// its write's number. Its deliveries belong to the phase in which it is taken up.
 type Changes struct {
 	watches   *Watches
 	ledger    *ledger
@@ -44,10 +44,10 @@ func NewChanges(t load.Target, l scenario.Load, w *Watches) (*Changes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	// The ring holds what comes in twice the time that one write may take.
+	// The ring holds the writes of twice the time that one write may take.
 	rate := max(float64(l.Rate), float64(l.Shape.EndRate()))
 	slots := max(fewestSlots, min(mostSlots, int64(rate*2*l.Timeout.D().Seconds())))
-	// The start is in the id so that stamps of a run before are foreign.
+	// The id contains the start time, so that stamps of an earlier run are foreign.
 	id := l.Name + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if !t.Share.Whole() {
 		id = ledgerID(l.Name, t.Share.Run, t.Share.Index)
@@ -81,7 +81,7 @@ func (w *Watches) newLedger(id string, size int64) (*ledger, error) {
 	return l, nil
 }
 
-// ledger finds the account that a stamp belongs to, nil if it is not ours.
+// ledger finds the account that a stamp belongs to, or nil if the stamp is foreign.
 func (w *Watches) ledger(id []byte) *ledger {
 	for _, l := range *w.ledgers.Load() {
 		if l.id == string(id) {
@@ -91,12 +91,12 @@ func (w *Watches) ledger(id []byte) *ledger {
 	return nil
 }
 
-// Kinds is one: patches of what is watched.
+// Kinds returns one kind: patches of the watched objects.
 func (c *Changes) Kinds() []request.Kind {
 	return []request.Kind{{Verb: "patch", Resource: c.watches.load.Resource}}
 }
 
-// KindOf is the one.
+// KindOf returns the only kind.
 func (c *Changes) KindOf(int64) int { return 0 }
 
 // Prepare makes nothing: the watches make their objects.
@@ -105,7 +105,7 @@ func (c *Changes) Prepare(context.Context) error { return nil }
 // Background renews tokens.
 func (c *Changes) Background(ctx context.Context) { c.templates.Renew(ctx) }
 
-// Next makes a write. False: the ledger's ring is full of writes in flight.
+// Next makes a write. It returns false if the ledger's ring is full of writes in flight.
 func (c *Changes) Next(n int64, r *request.Request) bool {
 	w := c.watches
 	objects := w.objects.Len()
@@ -177,7 +177,7 @@ func (c *Changes) Done(r *request.Request, o load.Outcome, end time.Time) bool {
 	return false
 }
 
-// Acknowledged is how many writes of each phase were, for result.Changes.
+// Acknowledged returns how many writes of each phase were acknowledged, for result.Changes.
 func (c *Changes) Acknowledged() map[string]int64 {
 	byPhase := map[string]int64{}
 	now := time.Now()
@@ -189,13 +189,14 @@ func (c *Changes) Acknowledged() map[string]int64 {
 	return byPhase
 }
 
-// Objects are what is watched, and what changes write to. Paths are percent-encoded, without a query.
+// Objects are the watched objects, to which changes write. Paths are percent-encoded, without a query.
 type Objects interface {
 	// Prepare makes the objects, or finds the resource. Errors name verb and object. The rest needs it.
 	Prepare(ctx context.Context) error
-	// Len is how many objects with load.LoadLabel the load has of its own; 0: it watches what is there.
+	// Len returns how many own objects, with load.LoadLabel, the load has. 0 means that it watches existing
+	// objects.
 	Len() int
-	// Collection is the path of what is watched, with all the load's own objects.
+	// Collection returns the path to watch, with all the load's own objects.
 	Collection() string
 	// AppendPath appends the path of object i.
 	AppendPath(b []byte, i int) []byte

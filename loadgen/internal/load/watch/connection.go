@@ -17,9 +17,9 @@ import (
 type connection struct {
 	set  *Watches
 	conn *h2conn.Conn
-	// arrived is when the kernel gave what is being read, late for how long the generator may have delayed it.
+	// arrived is when the kernel returned the current read; late is how long the generator may have delayed it.
 	arrived, late time.Duration
-	// fresh counts what was delivered since the last read; the read loop's.
+	// fresh counts deliveries since the last read. Only the read loop uses it.
 	fresh int64
 	// full: it had no free stream, and none has ended since.
 	full atomic.Bool
@@ -95,7 +95,7 @@ func (l *connection) flush() {
 	l.set.exposed.observe(r.after, r.n)
 }
 
-// take hands over what was counted since the last time.
+// take returns the counts since the last call.
 func (l *connection) take() tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,8 +116,8 @@ func (l *connection) over() bool {
 }
 
 const (
-	// dialAgain is how long a server that refused a connection is left alone: watches that wait for one fail at
-	// once.
+	// dialAgain is how long a server that refused a connection is left alone. Watches that wait for a
+	// connection fail immediately.
 	dialAgain = time.Second
 	// ping is client-go's health check of a silent connection.
 	ping = 30 * time.Second

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// receipt is one event with our stamp, as one watch got it.
+// receipt is one event with our stamp, as received by one watch.
 type receipt struct {
 	watch int
 	slow  bool // on purpose: it stays out of all latencies
@@ -19,7 +19,8 @@ type receipt struct {
 
 // delivery is the outcome of delivering an event.
 type delivery struct {
-	// foreign: it belongs to a write that was not acknowledged, or another's write left our stamp in place.
+	// foreign: it belongs to a write that was not acknowledged, or another client's write left our stamp in
+	// place.
 	foreign bool
 	// first: the first one of an acknowledged write, after such a time. The caller counts it in stats.
 	first bool
@@ -65,7 +66,8 @@ func (l *ledger) deliver(seq int64, a receipt) delivery {
 	return delivery{first: true, after: after, ackLate: w.ackLate, stats: w.stats, reordered: w.reorder(a)}
 }
 
-// deliverEarly is called with mu held, before the acknowledgement or, of another worker's write, its notice.
+// deliverEarly runs before the acknowledgement or, for another worker's write, its notice. The caller holds
+// mu.
 func (w *write) deliverEarly(a receipt, others bool) delivery {
 	if w.rv != 0 && w.rv != a.rv {
 		return delivery{foreign: true}

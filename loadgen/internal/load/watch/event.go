@@ -58,14 +58,14 @@ type event struct {
 	stamp []byte
 }
 
-// key tells objects of one resource apart.
+// key distinguishes objects of one resource.
 func (e *event) key() uint64 { return e.name ^ bits.RotateLeft64(e.namespace, 32) }
 
 // eventSink takes the events that a scanner finds. An error ends the scanning.
 type eventSink interface{ take(*event) error }
 
-// scanner finds the events in a stream that is fed to it in pieces of any size. It keeps nothing but an event's
-// few values, so its memory does not depend on the size of objects.
+// scanner finds the events in a stream that arrives in pieces of any size. It keeps only an event's few values,
+// so its memory does not depend on the size of objects.
 type scanner interface {
 	// feed reads the next piece. After an error the scanner has to be reset.
 	feed(p []byte) error
@@ -86,7 +86,7 @@ const (
 
 var errLongValue = malformed("a value that should be short is not")
 
-// hash tells names apart, with 0 for none: multiply and fold, a word at a time.
+// hash distinguishes names, with 0 for an empty name: multiply and fold, a word at a time.
 func hash(b []byte) uint64 {
 	if len(b) == 0 {
 		return 0
@@ -195,7 +195,7 @@ func annotation(key []byte) field {
 	return noField
 }
 
-// set keeps a field's value as it is written, empty for none.
+// set stores a field's value as written; an empty text means no value.
 func (e *event) set(f field, text []byte) {
 	switch f {
 	case fieldType:

@@ -46,8 +46,8 @@ func TestLostConnectionResumesWithNothingMissed(t *testing.T) {
 	}
 }
 
-// A connection that the server is closing lets its watches finish; they go on
-// over another one. Go's server says GOAWAY for this header.
+// A connection that the server is closing lets its watches finish. They resume
+// over another connection. Go's server sends GOAWAY for this header.
 func TestGoAwayResumesWithNothingMissed(t *testing.T) {
 	t.Parallel()
 	var told atomic.Bool
@@ -109,8 +109,8 @@ func TestServerWithoutWatchListIsListed(t *testing.T) {
 	}
 }
 
-// A state that the server cannot tell from the version known is asked for
-// without one.
+// If the server cannot serve a state for the known version, the watch requests
+// one without a version.
 func TestExpiredStateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for start, failed := range map[string]int64{"list": testWatches, "watchList": 0} { // a watch's 410 is a relist
@@ -137,8 +137,8 @@ func TestExpiredStateIsReadAgain(t *testing.T) {
 	}
 }
 
-// A slow consumer that takes nothing in gets what its window holds, and owes
-// the rest; the others are not held up.
+// A slow consumer that reads nothing gets what its window holds and owes the
+// rest. It does not hold up the other watches.
 func TestSlowConsumersHoldTheServerBack(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(s *stub) {

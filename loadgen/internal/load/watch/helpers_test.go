@@ -88,8 +88,9 @@ func startStorm(t *testing.T, s *stub, target load.Target, change func(*scenario
 	return st
 }
 
-// flood makes a storm with so many writes, and gives what was seen. during is
-// called when some of them are acknowledged.
+// flood makes a storm, waits for testWrites more writes and returns the results
+// with the number of acknowledged writes. during is called when some writes are
+// acknowledged.
 func flood(t *testing.T, s *stub, change func(*scenario.Load), during func(*storm)) (result.Watches, int64) {
 	t.Helper()
 	st := startStorm(t, s, s.target(), change)
@@ -115,7 +116,7 @@ func (st *storm) finish(t *testing.T) (result.Watches, int64) {
 	return got, acknowledged
 }
 
-// checkAccount checks what must hold whatever happened.
+// checkAccount checks the invariants of the results.
 func checkAccount(t *testing.T, w result.Watches, acknowledged int64) {
 	t.Helper()
 	if want := acknowledged * testWatches; w.Expected != want || want == 0 {

@@ -7,40 +7,34 @@ import (
 	"time"
 )
 
-// ledger is the account of one stream of measured writes: which were
-// acknowledged, and which watch has delivered which. It has no clock and no
-// I/O; times are since a beginning of the caller's.
+// ledger is the account of one stream of measured writes: which were acknowledged, and which watch has delivered
+// which. It has no clock and no I/O; times count from an origin that the caller chooses.
 //
-// What must be delivered. Resource versions of one resource are comparable
-// integers, in the order of the writes. A write that was acknowledged with
-// version r must be delivered, exactly once, by every watch that was
-// established from a version below r; at what time it was established does not
-// matter, since a watch tells all that came after its version. A watch owes
-// this as long as its set runs, also while it is disconnected: it resumes from
-// the last version it saw and may miss nothing. After a 410 it must list
-// again; the protocol then skips what lies between, and a controller would
-// find the state, not the changes, in the list. Those changes are lost here
-// all the same: events not delivered are what this measures.
+// What must be delivered. Resource versions of one resource are comparable integers, in the order of the writes. A
+// write that was acknowledged with version r must be delivered, exactly once, by every watch that was established
+// from a version below r. The time at which the watch was established does not matter, since a watch delivers all
+// changes after its version. A watch owes this as long as its set runs, also while it is disconnected: it resumes
+// from the last version it saw and may miss nothing. After a 410 it must list again; the protocol then skips what
+// lies between, and a controller would find the state, not the changes, in the list. Those changes count as lost
+// here, because the ledger measures undelivered events.
 //
-// A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx)
-// may have happened or not. Its delivery is not expected, and no
-// fault.
+// A write that was not acknowledged (timeout, lost connection, 409, 429, 5xx) may have happened or not. Its
+// delivery is not expected, and is not a fault.
 //
-// Bounded memory: a ring of the latest writes, each with a bit for each watch:
-// size x (watches/8 + 100) bytes, at 2,000 watches and 1,024 slots 360 KB. A
-// write whose slot is needed for a newer one is given up: what is missing then
-// is lost for good, and later deliveries are Late. A write that is still in
-// flight is never given up: the newer one is not sent.
+// Bounded memory: a ring of the latest writes, each with a bit for each watch: size x (watches/8 + 100) bytes, at
+// 2,000 watches and 1,024 slots 360 KB. A write whose slot is needed for a newer one is given up: deliveries that
+// are missing then are lost, and later deliveries are Late. A write that is still in flight is never given up: the
+// newer one is not sent.
 //
-// Cost: the delivery of an acknowledged write takes no lock. It finds the
-// write, which is never used for another, and sets its bit.
+// Cost: the delivery of an acknowledged write takes no lock. It finds the write, which is never used for another,
+// and sets its bit.
 type ledger struct {
 	id      string
 	watches *roster
 	slots   []atomic.Pointer[write]
 	step    int64 // between the numbers of its writes; 0 is 1
-	// present are the deliveries of the phase under way, and lost counts those given up: of the writes of another
-	// worker. Nil of this one's own.
+	// present returns the deliveries of the current phase, and lost counts deliveries given up. They are set for
+	// the writes of another worker and nil for this worker's own.
 	present func() *deliveries
 	lost    *atomic.Int64
 
@@ -62,16 +56,16 @@ type write struct {
 	rv uint64
 	// ackLate is how long before it was seen the acknowledgement may have come.
 	ackLate time.Duration
-	// Deliveries before the acknowledgement, those of slow watches apart.
+	// Deliveries before the acknowledgement; earlySlow counts slow watches.
 	early, earlySlow int64
-	// pending are those before the notice of an acknowledgement of another worker's, uncertain by how much its time
-	// may be wrong.
+	// pending are deliveries before the notice of another worker's acknowledgement. uncertain bounds the error of
+	// its time.
 	pending   []pending
 	uncertain time.Duration
 
 	// counting is held while counting. A write that all have delivered is not counted again until a watch joins.
 	counting sync.Mutex
-	given    int64 // deliveries given up, as a metric was told
+	given    int64 // deliveries given up, as already counted
 	whole    int64 // deliveries, if all that are owed; 0 if not known
 	joined   int64 // roster's generation then
 }
@@ -91,7 +85,7 @@ func (l *ledger) slot(seq int64) *atomic.Pointer[write] {
 }
 
 // begin opens the account of a write before it is sent, in order of seq. It fails if the slot's write is still in
-// flight. given is how many deliveries of that write were given up.
+// flight. given is the number of deliveries given up of the write that had the slot.
 func (l *ledger) begin(seq int64, stats *deliveries) (given int64, ok bool) {
 	slot := l.slot(seq)
 	if old := slot.Load(); old != nil {
@@ -109,7 +103,8 @@ func (l *ledger) newWrite(seq int64, stats *deliveries) *write {
 	return &write{seq: seq, stats: stats, seen: make([]atomic.Uint64, (l.watches.size()+63)/64)}
 }
 
-// close gives a write up and sets its bits: a delivery at this moment is counted here or finds it given up.
+// close gives a write up and sets its bits: a concurrent delivery is either counted here or finds the write given
+// up.
 func (l *ledger) close(w *write) (given int64) {
 	if w.state.Swap(givenUp) <= 0 {
 		return 0
@@ -128,8 +123,8 @@ func (l *ledger) close(w *write) (given int64) {
 	return w.giveUp(expected - delivered)
 }
 
-// ack notes the acknowledgement with its version, at a time or up to late before it. It returns how many
-// deliveries came before, of slow watches apart.
+// ack records the acknowledgement with its version, at a time or up to late before it. It returns how many
+// deliveries came before, with slow watches separate.
 func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, earlySlow int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -139,7 +134,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 		return 0, 0
 	}
 	if w.rv != 0 && w.rv != rv {
-		// Another's write on the same object left our stamp in place.
+		// Another client's write on the same object left our stamp in place.
 		for i := range w.seen {
 			w.seen[i].Store(0)
 		}
@@ -157,7 +152,7 @@ func (l *ledger) ack(seq int64, rv uint64, at, late time.Duration) (early, early
 	return w.early, w.earlySlow
 }
 
-// fail says that the write's outcome is not known, or that it was rejected.
+// fail records that the write was rejected or that its outcome is unknown.
 func (l *ledger) fail(seq int64) {
 	w := l.slot(seq).Load()
 	w.mu.Lock()
@@ -165,15 +160,15 @@ func (l *ledger) fail(seq int64) {
 	w.mu.Unlock()
 }
 
-// acknowledged is how many writes of a phase were.
+// acknowledged returns how many writes of a phase were acknowledged.
 func (l *ledger) acknowledged(stats *deliveries) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acks[stats]
 }
 
-// tally counts who owes the delivery of a write and who has made it. missing, if not nil, gets the watches that
-// have not, 64 at a time. The caller holds counting.
+// tally counts the watches that owe the delivery of a write and those that have made it. missing, if not nil, gets
+// the watches that have not, 64 at a time. The caller holds counting.
 func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expected, delivered int64) {
 	if w.state.Load() <= 0 {
 		return 0, 0
@@ -196,7 +191,7 @@ func (l *ledger) tally(w *write, missing func(word int, watches uint64)) (expect
 	return expected, delivered
 }
 
-// count adds up the ring's writes of a phase; of all if stats is nil. missing is as in tally.
+// count adds up the ring's writes of a phase, or of all phases if stats is nil. missing is as in tally.
 func (l *ledger) count(stats *deliveries, missing func(word int, watches uint64)) (expected, delivered int64) {
 	for i := range l.slots {
 		w := l.slots[i].Load()
@@ -224,7 +219,7 @@ func (l *ledger) awaited() (n int64) {
 	return n
 }
 
-// giveUp gives up what is missing now. It returns how many deliveries were not given up before.
+// giveUp gives up the missing deliveries. It returns how many were not given up before.
 func (l *ledger) giveUp() (given int64) {
 	for i := range l.slots {
 		if w := l.slots[i].Load(); w != nil {

@@ -108,7 +108,7 @@ func TestForeignChangeIsNotADuplicate(t *testing.T) {
 	}
 }
 
-// What came early may have been another's write with our stamp.
+// Early deliveries may belong to another client's write with our stamp.
 func TestAcknowledgementDecidesWhatWasDelivered(t *testing.T) {
 	l, d := account(2, 8)
 	begin(t, l, 0, d)
@@ -163,8 +163,8 @@ func TestSlowWatchesAreNotTimed(t *testing.T) {
 	}
 }
 
-// Whatever the interleaving of deliveries, acknowledgements and reuse of the
-// ring: each delivery is counted once, as delivered or as late.
+// However deliveries, acknowledgements and reuse of the ring interleave, each
+// delivery is counted once, as delivered or as late.
 func TestEachDeliveryIsCountedOnce(t *testing.T) {
 	const watches, writes = 130, 3000
 	l, d := account(watches, 16)

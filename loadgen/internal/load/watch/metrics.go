@@ -124,7 +124,7 @@ func (h *exposed) observe(d time.Duration, n int64) {
 
 func classicEdge(i int) float64 { return math.Ldexp(0.001, i) }
 
-// nativeBucket is the bucket of a value. The logarithm may be off by a rounding.
+// nativeBucket returns the bucket of a value. The logarithm may be off by a rounding.
 func nativeBucket(v float64) int {
 	edge := func(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 	i := int(math.Ceil(math.Log2(v) * (1 << nativeSchema)))

@@ -7,9 +7,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// The writes of one worker are owed by the watches of all. Each worker has a ledger for the writes of each other one: a
-// write's account is opened by its first delivery here or by the notice of its acknowledgement, whichever comes first.
-// Deliveries before the notice are kept with their times. They belong to the phase in which the first one came.
+// The watches of all workers must deliver the writes of each worker. Each worker has a ledger for the writes of every
+// other worker: a write's account is opened by its first delivery here or by the notice of its acknowledgement,
+// whichever comes first. Deliveries before the notice are kept with their times. They belong to the phase in which the
+// first one came.
 
 // pending is a delivery before the notice of the write's acknowledgement.
 type pending struct {
@@ -18,7 +19,7 @@ type pending struct {
 	at, late time.Duration // late: for how long the generator may have held it up
 }
 
-// ledgerID is that of the writes of one worker. Stamps of other runs are foreign.
+// ledgerID returns the id of the ledger for one worker's writes. Stamps of other runs are foreign.
 func ledgerID(loadName, run string, worker int) string {
 	return loadName + "-" + run + "-" + strconv.Itoa(worker)
 }
@@ -40,7 +41,7 @@ func (w *Watches) newPeers(loadName string, size int64) (map[int]*ledger, error)
 	return peers, nil
 }
 
-// Learn takes in an acknowledged write of another worker.
+// Learn records an acknowledged write of another worker.
 func (c *Changes) Learn(a load.Ack) {
 	l := c.peers[a.From]
 	if l == nil {
@@ -57,8 +58,8 @@ func (c *Changes) Learn(a load.Ack) {
 	w.see(a.RV)
 }
 
-// find is the write of that number. It opens the account of one of another worker's that is not known yet, and is nil
-// for one that never was.
+// find returns the write in the slot of that number, which may be a newer one. It opens an account for an unknown write
+// of another worker. For this worker's own writes it returns nil if the slot is empty.
 func (l *ledger) find(seq int64) *write {
 	w := l.slot(seq).Load()
 	if l.present == nil || w != nil && seq <= w.seq {

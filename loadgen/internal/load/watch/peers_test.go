@@ -53,7 +53,7 @@ func TestNoticeAloneIsOwed(t *testing.T) {
 	}
 }
 
-// A write without a notice is owed by nobody, and makes room for a newer one.
+// No watch owes a write without a notice. The write makes room for a newer one.
 func TestWriteWithoutNoticeIsNotOwed(t *testing.T) {
 	l, d := peers(3, 4)
 	l.step = 2 // the writes of one of two workers

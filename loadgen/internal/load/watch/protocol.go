@@ -78,8 +78,8 @@ func accept(encoding, form string) (watch, list string) {
 	if encoding == "protobuf" {
 		return protobuf.ContentType + as("PartialObjectMetadata") + ";stream=watch", protobuf.ContentType + as("PartialObjectMetadataList")
 	}
-	// A watch in CBOR is asked for as one item, and answered as application/cbor-seq: asked for as that it is refused
-	// (apiserver, endpoints/handlers/watch.go).
+	// A watch in CBOR requests the media type of a single item and is answered as application/cbor-seq. The server
+	// refuses a request for application/cbor-seq (apiserver, endpoints/handlers/watch.go).
 	media := "application/" + cmp.Or(encoding, "json")
 	return media + as("PartialObjectMetadata"), media + as("PartialObjectMetadataList")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/latency"
 )
 
-// roster is which watches were established from which version.
+// roster records which watches were established from which version.
 type roster struct {
 	count int
 
@@ -26,7 +26,7 @@ func newRoster(count int) *roster {
 
 func (r *roster) size() int { return r.count }
 
-// join says that a watch was established, for the first time.
+// join records that a watch was established for the first time.
 func (r *roster) join(watch int, rv uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,8 @@ func (d *deliveries) ready(watches int) {
 	})
 }
 
-// slow notes a watch's delivery. One goroutine at a time does for each watch.
+// slow records a watch's delivery. Only one goroutine at a time may call it for each
+// watch.
 func (d *deliveries) slow(watch int, after time.Duration) {
 	if own := &d.slowest[watch]; own.Load() <= int64(after) {
 		own.Store(int64(after) + 1)
@@ -110,7 +111,8 @@ func addEach(counts []int64, word int, watches uint64) {
 	}
 }
 
-// perWatch is each watch's slowest delivery, and what each lost; both empty without writes.
+// perWatch returns each watch's slowest delivery, and what each lost; both are empty
+// without writes.
 func (d *deliveries) perWatch() (slowest *latency.Histogram, lost []int64) {
 	slowest = latency.New(longestDelivery)
 	d.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Run opens the watches and holds them until ctx ends. Call Drain before, or what is on its way counts as lost. It
-// fails without the state to start from. At the end accounts are closed, the phase gets its number of open
-// watches, and connections are closed.
+// Run opens the watches and holds them until ctx ends. Call Drain first, or events under way count as lost. Run
+// fails without the state to start from. At the end it closes accounts and connections, and the phase gets its
+// number of open watches.
 func (w *Watches) Run(ctx context.Context) error {
 	defer w.closeConnections()
 	w.mu.Lock()
@@ -97,7 +97,7 @@ func (w *Watches) begin(ctx context.Context) {
 	}
 }
 
-// state returns the question of a watch without a state to go on from.
+// state returns the question of a watch that has no state to resume from.
 func (w *Watches) state() listwatch.Question {
 	if w.load.Start == "watchList" && !w.listFirst.Load() {
 		return listwatch.WatchList
@@ -163,7 +163,7 @@ func (o *opener) open(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2co
 	})
 }
 
-// openOwn opens a stream on the watch's own connection, made anew when it takes no more.
+// openOwn opens a stream on the watch's own connection. It replaces a connection that accepts no more streams.
 func (o *opener) openOwn(ctx context.Context, v *watcher, s *h2conn.Stream, t *h2conn.Template) error {
 	if v.connection != nil {
 		err := v.connection.conn.TryOpen(s, t, o.path, nil, v)
@@ -199,7 +199,7 @@ func (w *Watches) endOverdue(ctx context.Context) {
 	}
 }
 
-// overdue ends the streams whose time has come.
+// overdue ends the streams whose deadline has passed.
 func (w *Watches) overdue(now time.Duration) {
 	for i := range w.watchers {
 		v := &w.watchers[i]
@@ -210,7 +210,7 @@ func (w *Watches) overdue(now time.Duration) {
 	}
 }
 
-// slowDown gives slow watches their bytes per second back, until ctx ends.
+// slowDown releases the bytes per second of slow watches, until ctx ends.
 func (w *Watches) slowDown(ctx context.Context) {
 	begin, given := w.now(), int64(0)
 	for apiclient.Pause(ctx, giveBack) {

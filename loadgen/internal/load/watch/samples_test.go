@@ -19,8 +19,8 @@ func TestSamplesAddUpToTheResults(t *testing.T) {
 			s.loseConnections()
 			await(t, "all watches again", func() bool { return s.count(&s.watches) >= 2*testWatches })
 		}, testWatches, 0},
-		// Each breaks at the end of its stream, and again when it is told in the
-		// next that its version is gone.
+		// Each watch breaks at the end of its stream, and again when the next
+		// stream reports that its version is gone.
 		"versions gone": {func(t *testing.T, s *stub) {
 			s.end(true)
 			await(t, "all watches again", func() bool { return s.count(&s.watches) >= 3*testWatches })

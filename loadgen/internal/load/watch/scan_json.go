@@ -95,7 +95,7 @@ func (s *jsonScanner) feed(p []byte) error {
 	return nil
 }
 
-// key asks for the value if it matters, and drops that of an earlier key of the same name.
+// key makes the scanner keep the value if it matters, and drops the value of an earlier key of the same name.
 func (s *jsonScanner) key(text []byte) {
 	s.field = fieldOf(s.level, text)
 	switch s.field {

@@ -57,7 +57,7 @@ func newProtoEvents(sink eventSink) *protoScanner {
 	return s
 }
 
-// newProtoList reads one list. Its version is told as soon as it is known.
+// newProtoList reads one list. It reports the list's version once that is known.
 func newProtoList(sink eventSink) *protoScanner {
 	s := &protoScanner{sink: sink, root: protoEnvelope}
 	s.reset()

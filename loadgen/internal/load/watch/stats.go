@@ -52,7 +52,7 @@ func newWatchStats() *watchStats {
 // mostRefusals bounds the distinct messages of refusals.
 const mostRefusals = 10
 
-// fail counts an attempt that failed, and the server's words for it; "" if it had none.
+// fail counts an attempt that failed, and the server's message for it; "" if there was no message.
 func (s *watchStats) fail(o load.Outcome, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *watchStats) fail(o load.Outcome, message string) {
 	s.refusals[message]++
 }
 
-// failed gives the count of attempts that failed, and by kind.
+// failed returns the count of attempts that failed, in total and by kind.
 func (s *watchStats) failed() (all int64, byKind, refusals map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,8 @@ type totals struct {
 	relists, reconnects, malformed int64
 }
 
-// sums are a phase's counts, of watches that all wrote their tallies, and each watch's slowest delivery.
+// sums returns a phase's counts and each watch's slowest delivery. All watches must have written their
+// tallies.
 func (w *Watches) sums(s *watchStats) (result.Watches, *latency.Histogram) {
 	slowest, lost := s.perWatch()
 	expected, delivered := s.expected.Load(), s.delivered.Load()

@@ -141,7 +141,7 @@ func refuse(w http.ResponseWriter, code int, message string) {
 	_ = json.NewEncoder(w).Encode(&metav1.Status{Code: int32(code), Message: message})
 }
 
-// change makes a change of an object and gives it as it is then.
+// change changes an object and returns its new state.
 func (s *stub) change(name, kind string, annotations map[string]string) *corev1.ConfigMap {
 	s.mu.Lock()
 	defer s.mu.Unlock()

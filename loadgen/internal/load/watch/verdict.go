@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 )
 
-// End is the end of the stream, or of the attempt to open one.
+// End receives the end of the stream, or of the attempt to open one.
 func (v *watcher) End(err error) {
 	w := v.set
 	v.deadline.Store(0)
@@ -59,7 +59,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	case verdict == listwatch.Expired:
 		v.relisting = true
 	case verdict == listwatch.NoWatchList:
-		w.listFirst.Store(true) // for good, as client-go does
+		w.listFirst.Store(true) // permanently, as in client-go
 	case verdict == listwatch.Resumed:
 	case errors.Is(err, listwatch.ErrMalformed):
 		stats.malformed.Add(1)
@@ -70,7 +70,7 @@ func (v *watcher) verdict(err error, up bool) time.Duration {
 	return wait
 }
 
-// message is the server's own words for a refusal, behind its status; "" if it was not a refusal or had no words.
+// message returns the status and the server's message of a refusal; "" if there was no refusal or it had no body.
 func (v *watcher) message() string {
 	if v.refusal == nil || len(v.refused) == 0 {
 		return ""

@@ -18,12 +18,12 @@ type watcher struct {
 	id         int
 	slow       bool
 	connection *connection
-	// scan is the attempt's scanner, watching that of watches.
+	// scan is the attempt's scanner; watching is the scanner for watches.
 	scan, watching scanner
 
 	rv  uint64 // newest seen: where the watch resumes
 	key uint64 // of the object of that version
-	// intended start of the watch, for the latency of its opening.
+	// intended is the intended start of the watch, for its opening latency.
 	intended time.Duration
 
 	joined bool // it owes deliveries
@@ -31,7 +31,7 @@ type watcher struct {
 
 	machine   listwatch.Machine
 	asked     listwatch.Question
-	relisting bool // the state has to be asked for because of a 410
+	relisting bool // the state must be read again because of a 410
 	up        bool // counted as open
 	listing   bool // the initial events of a WatchList are coming in
 	stream    *h2conn.Stream
@@ -88,7 +88,7 @@ func (v *watcher) attempt(ctx context.Context, o *opener) {
 	v.current.Store(s)
 }
 
-// Header is the answer to the request.
+// Header receives the answer to the request.
 func (v *watcher) Header(h h2conn.Header) {
 	if h.Status != http.StatusOK {
 		v.refusal = &listwatch.Refusal{Status: h.Status, RetryAfter: h.RetryAfter}
@@ -122,7 +122,7 @@ func (v *watcher) established() {
 	}
 }
 
-// Data is a piece of the stream.
+// Data receives a piece of the stream.
 func (v *watcher) Data(p []byte) {
 	if v.failed != nil {
 		return
@@ -146,7 +146,7 @@ func (v *watcher) Data(p []byte) {
 	}
 }
 
-// giveUp ends the stream; End follows when the call under way has returned.
+// giveUp ends the stream; End follows when the running call has returned.
 func (v *watcher) giveUp(err error) {
 	v.failed = err
 	v.stream.CancelWith(err)
@@ -195,7 +195,7 @@ func (v *watcher) take(e *event) error {
 	return nil
 }
 
-// deliver hands a stamped event to its account; false if it is in none.
+// deliver hands a stamped event to its account. It returns false if the event belongs to no account.
 func (v *watcher) deliver(e *event) bool {
 	w := v.set
 	id, seq, ok := parseStamp(e.stamp)
@@ -252,7 +252,7 @@ func (v *watcher) countRelist() {
 	}
 }
 
-// join makes the watch one of those that owe deliveries.
+// join makes the watch owe deliveries.
 func (v *watcher) join() {
 	w := v.set
 	v.joined = true

@@ -28,7 +28,8 @@ const (
 	longestDelivery = 5 * time.Minute
 )
 
-// Watches are opened at a rate and held: a load.Load. Of several shares it has those of its own. It is safe for concurrent use.
+// Watches is a load.Load that opens watches at a rate and holds them. With several shares it opens only its own. It is safe for
+// concurrent use.
 type Watches struct {
 	load.Plain
 	load      scenario.Load
@@ -117,7 +118,7 @@ func isSlow(i int, fraction float64) bool {
 	return int64(float64(i+1)*fraction) > int64(float64(i)*fraction)
 }
 
-// now is the time since the set was made: all times are.
+// now returns the time since the set was made, from which all times count.
 func (w *Watches) now() time.Duration { return time.Since(w.base) }
 
 func (w *Watches) since(t time.Time) time.Duration { return t.Sub(w.base) }
@@ -146,7 +147,7 @@ func (w *Watches) BeginPhase(name string, at time.Time) {
 	w.phases.Begin(name, at)
 }
 
-// endPhase keeps how many watches were due and open at the phase's end. The caller holds mu.
+// endPhase records how many watches were due and open at the phase's end. The caller holds mu.
 func (w *Watches) endPhase() {
 	if w.running.end.IsZero() {
 		now := w.phases.Now()
@@ -154,11 +155,11 @@ func (w *Watches) endPhase() {
 	}
 }
 
-// openWithin is the time after which a watch that is due is to be open. It is the objective of SIG Scalability for other requests.
+// openWithin is the time within which a due watch must be open. It is SIG Scalability's objective for other requests.
 const openWithin = time.Second
 
-// dueBy is how many watches are to be open at a time: the schedule counts from the start of the load, whether or not its first list was
-// answered. The caller holds mu.
+// dueBy returns how many watches must be open at a time. The schedule counts from the start of the load, whether or not its first
+// list was answered. The caller holds mu.
 func (w *Watches) dueBy(at time.Time) int {
 	if w.running.start.IsZero() {
 		return 0
@@ -178,7 +179,7 @@ func (w *Watches) gather() {
 	w.connectionsMu.Unlock()
 	var sum tally
 	for _, l := range connections {
-		over := l.over() // before it is asked for the last time
+		over := l.over() // before the last take
 		sum.add(l.take())
 		if over {
 			l.countSamples() // the end may have come with the last piece
@@ -204,13 +205,13 @@ func (w *Watches) totals() totals {
 	return t
 }
 
-// Open is how many watches are established.
+// Open returns how many watches are established.
 func (w *Watches) Open() int { return int(w.open.Load()) }
 
-// AllOpen is closed when every watch has been established once.
+// AllOpen returns a channel that is closed when every watch has been established once.
 func (w *Watches) AllOpen() <-chan struct{} { return w.allOpen }
 
-// Backlog is how many bytes came on the watches' connections that were not read yet.
+// Backlog returns the number of bytes on the watches' connections that have not been read.
 func (w *Watches) Backlog() int64 {
 	w.connectionsMu.Lock()
 	defer w.connectionsMu.Unlock()
@@ -223,15 +224,15 @@ func (w *Watches) Backlog() int64 {
 
 const (
 	drainLook = 50 * time.Millisecond
-	// longestDrain bounds a drain, in quiet times: watches that are refused for ever bring no delivery.
+	// longestDrain bounds a drain, in quiet times: watches that are always refused bring no delivery.
 	longestDrain = 12
 )
 
-// progress is compared between two looks of a drain: the same values mean that nothing came.
+// progress is compared between two looks of a drain: equal values mean that nothing arrived.
 type progress struct{ awaited, open, events int64 }
 
-// drained is the present progress. Events count while watches are missing, whose initial events come first; once all
-// are there they may be bookmarks and writes of others.
+// drained returns the current progress. Events count while watches are missing, because their initial events come
+// first. Once all are open, events may be bookmarks and other clients' writes.
 func (w *Watches) drained() (now progress) {
 	for _, l := range *w.ledgers.Load() {
 		now.awaited += l.awaited()
@@ -242,9 +243,9 @@ func (w *Watches) drained() (now progress) {
 	return now
 }
 
-// Drain waits, after the last write, until every expected event has been delivered or none has come for the quiet
-// time. What is missing then is lost and is not waited for again. It returns how many are lost. Time in which this
-// process stood still is not quiet: it could not take in an event.
+// Drain waits, after the last write, until every expected event has been delivered or no event has arrived for the
+// quiet time. Missing events are then lost and are not awaited again. It returns how many are lost. Time in which this
+// process stood still is not quiet, because it could not receive events.
 func (w *Watches) Drain(ctx context.Context, quiet time.Duration) (lost int64, err error) {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()
@@ -276,7 +277,7 @@ func (w *Watches) Live() load.Live {
 	return load.Live{Open: w.Open(), Delivered: w.totals().delivered}
 }
 
-// Results are by phase in which the watches ran. They are final after Drain.
+// Results returns the results by phase in which the watches ran. They are final after Drain.
 func (w *Watches) Results() map[string]result.Watches {
 	byPhase := map[string]result.Watches{}
 	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {
@@ -287,7 +288,7 @@ func (w *Watches) Results() map[string]result.Watches {
 	return byPhase
 }
 
-// Parts are the results to be added to those of other shares.
+// Parts returns the results by phase, to be merged with other shares.
 func (w *Watches) Parts() []load.Part {
 	var all []load.Part
 	w.each(func(name string, r result.Watches, s *watchStats, slowest *latency.Histogram) {

@@ -220,8 +220,8 @@ func TestForeignEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Delivery of writes that were rejected, or whose answer was lost, is not expected; if
-// they happened all the same their delivery is no fault.
+// Delivery of writes that were rejected, or whose answer was lost, is not expected. If they happened anyway, their
+// delivery is not a fault.
 func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

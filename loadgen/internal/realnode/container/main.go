@@ -1,5 +1,5 @@
-// Container is the one program of the images of real nodes' containers: it runs until it is asked to end, or for a
-// while, answers probes, and takes memory.
+// Container is the program in all images of real nodes' containers. It runs until it gets a signal, or for a while,
+// answers probes, and takes memory.
 package main
 
 import (

@@ -1,22 +1,20 @@
-// Package promimport records from a Prometheus that scrapes the cluster already, instead
-// of scraping it a second time. Samples are copied into the run's archive: judging
-// queries no network, and what was not copied is no data.
+// Package promimport records from a Prometheus that already scrapes the cluster, instead of scraping it a second time.
+// It copies the samples into the run's archive: judging queries no network, and samples that were not copied count as
+// no data.
 //
 // # Boundaries
 //
-// At a phase's boundary the run waits, without the phase's load, until every target was
-// scraped once more. Those scrapes are copied a second time under the boundary's own
-// time, so that all targets have samples of one moment, as in package record. What other
-// clients do between a scrape and that moment counts as after it.
+// At a phase's boundary the run waits, without the phase's load, until every target was scraped once more. These
+// scrapes are copied a second time with the boundary's time, so that all targets have samples of one moment, as in
+// package record. The activity of other clients between a scrape and that moment counts as after it.
 //
 // # Reconstruction
 //
-// A query gives samples without what a scrape knows besides; the times of up tell it. A
-// series that is missing from a scrape gets a staleness marker. A counter that first
-// appears gets a zero at the scrape before, if that was of the same process. up is 0
-// where no scrape came for two and a half intervals or a part of the copy failed.
+// A query returns samples, but not when their scrapes were made; the times of up supply that. A series that is missing
+// from a scrape gets a staleness marker. A counter that first appears gets a zero at the previous scrape, if the
+// process was the same. up is 0 where no scrape arrived for two and a half intervals or a part of the copy failed.
 //
-// Times are moved by the difference of the two clocks, which is asked for once.
+// Times are shifted by the difference between the two clocks, which is measured once.
 package promimport
 
 import (
@@ -43,28 +41,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// Config names a Prometheus and says which of its series are the cluster's.
+// Config names a Prometheus and selects the cluster's series in it.
 type Config struct {
-	// URL of its API, as http://127.0.0.1:9090 or https://mimir/prometheus.
-	// Whatever answers its query API will do.
+	// URL of its API, as http://127.0.0.1:9090 or https://mimir/prometheus. Any server with this query API will do.
 	URL string
 	// HTTPConfig is a file with credentials and TLS, in the form of promtool's
 	// --http.config.file. Empty means none are needed.
 	HTTPConfig string
-	// Jobs are its labels job by ours: {"kube-apiserver": "apiserver"}. Unnamed ones are
-	// as in KubePrometheusStack, or as ours where it has those instead; empty ones are left out.
+	// Jobs maps our jobs to its label job: {"kube-apiserver": "apiserver"}. The defaults are the names of
+	// KubePrometheusStack, or our names if it has those instead. An empty name omits the job.
 	Jobs map[string]string
-	// Ours: its jobs have our names already, as those of `loadgen observe` and `loadgen run --observe`.
+	// Ours says that its jobs have our names already, as with `loadgen observe` and `loadgen run --observe`.
 	Ours bool
-	// Match are matchers that all series of the cluster fit, as PromQL writes
-	// them: `cluster="prod", prometheus_replica="a"`. Empty means none.
+	// Match holds matchers that all series of the cluster satisfy, as in PromQL: `cluster="prod",
+	// prometheus_replica="a"`. Empty means none.
 	Match string
 	// Now is our clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// KubePrometheusStack is the label job of each component under the Helm chart
-// kube-prometheus-stack (the jobLabel of its ServiceMonitors, templates/exporters).
+// KubePrometheusStack returns the label job of each component under the Helm chart kube-prometheus-stack (the jobLabel
+// of its ServiceMonitors, templates/exporters).
 func KubePrometheusStack() map[string]string {
 	return map[string]string{
 		control.KindAPIServer:         "apiserver",
@@ -78,8 +75,8 @@ func KubePrometheusStack() map[string]string {
 type Source struct {
 	api   v1.API
 	url   string            // as it may be shown
-	jobs  map[string]string // our label job by its
-	named map[string]string // those of its that the user gave, by ours
+	jobs  map[string]string // our job label by its job label
+	named map[string]string // its job labels that the user gave, by ours
 	ours  bool              // its jobs have our names
 	match []*labels.Matcher
 	clock func() time.Time // ours
@@ -90,7 +87,7 @@ type Source struct {
 	ahead   int64 // of its clock before ours, ms
 }
 
-// New checks a Config and sends nothing. Its errors are the user's to mend.
+// New checks a Config and sends nothing. Its errors are the user's to fix.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -125,8 +122,8 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Transport makes requests with the credentials and TLS of a file of promtool's
-// --http.config.file. An error is one line.
+// Transport makes requests with the credentials and TLS of a file in the form of promtool's --http.config.file. An
+// error is one line.
 func Transport(file string) (http.RoundTripper, error) {
 	h, err := httpConfig(file)
 	var transport http.RoundTripper
@@ -139,8 +136,8 @@ func Transport(file string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// httpConfig reads a file of promtool's --http.config.file. The files that it names,
-// relative to itself, are checked: Prometheus' client would read a device without end.
+// httpConfig reads such a file. It checks the files that the file names, relative to itself, because Prometheus' client
+// would read a device without end.
 func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -159,8 +156,7 @@ func httpConfig(file string) (*config.HTTPClientConfig, error) {
 	return c, checkNamed(&fields, dir)
 }
 
-// checkNamed checks the files that fields name: those of NAME_file, and a header's list
-// of files.
+// checkNamed checks the files that fields name: in fields called NAME_file, and in a header's list of files.
 func checkNamed(n *yaml.Node, dir string) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 {
@@ -188,7 +184,7 @@ func checkNamed(n *yaml.Node, dir string) error {
 	return nil
 }
 
-// theirJobs turns the map of jobs round, with the defaults in it.
+// theirJobs inverts the map of jobs and adds the defaults.
 func theirJobs(named map[string]string) (map[string]string, error) {
 	jobs := KubePrometheusStack()
 	for ours, theirs := range named {
@@ -230,7 +226,7 @@ func parseMatch(text string) ([]*labels.Matcher, error) {
 	return matchers, nil
 }
 
-// selector is a PromQL selector of series of the cluster.
+// selector returns a PromQL selector for series of the cluster.
 func (s *Source) selector(more ...*labels.Matcher) string {
 	var parts []string
 	for _, m := range append(more, s.match...) {

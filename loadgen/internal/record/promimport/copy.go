@@ -18,12 +18,12 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/record"
 )
 
-// chunk bounds one query: an API server's 30,000 series, scraped twice a minute, are
-// 300,000 samples then, some 20 MB.
+// chunk bounds one query: an API server's 30,000 series, scraped twice a minute, are 300,000 samples in that time, or
+// some 20 MB.
 const chunk = 5 * time.Minute
 
-// copy copies the scrapes between the boundaries into the archive. A missing one is a
-// lost scrape; an error is our storage's.
+// copy copies the scrapes between the boundaries into the archive. A missing scrape counts as lost; an error comes from
+// our own storage.
 func (r *Recorder) copy(ctx context.Context) error {
 	r.mu.Lock()
 	boundaries := r.boundaries
@@ -32,7 +32,7 @@ func (r *Recorder) copy(ctx context.Context) error {
 		return nil
 	}
 	last := boundaries[len(boundaries)-1].at
-	to := time.UnixMilli(last + r.source.ahead).Add(time.Second) // the clocks are known to a little
+	to := time.UnixMilli(last + r.source.ahead).Add(time.Second) // the clocks' difference is approximate
 	window := time.Duration(last-boundaries[0].at)*time.Millisecond + time.Duration(patience*float64(r.source.Interval())) + 2*time.Second
 	found, err := r.source.ups(ctx, to, window)
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *Source) types(ctx context.Context) (map[string]model.MetricType, error)
 	return known, err
 }
 
-// withNew returns the targets, and those that came during the run. A phase in which one
-// came has no scrape of it at its start, so no gate on it passes.
+// withNew returns the targets, including targets that appeared during the run. A phase in which a target appeared has
+// no scrape of it at its start, so no gate on it passes.
 func (s *Source) withNew(found map[key][]history) []Target {
 	all := slices.Clone(s.targets)
 	known := map[key]bool{}
@@ -91,7 +91,7 @@ func (s *Source) withNew(found map[key][]history) []Target {
 	return all
 }
 
-// merged returns the scrapes of a target whose own labels, as a pod's name, changed.
+// merged returns the scrapes of a target whose own labels changed, such as a pod's name.
 func merged(all []history) []tick {
 	var ticks []tick
 	for _, h := range all {
@@ -111,7 +111,7 @@ type copier struct {
 	before before
 }
 
-// copied is a series under way.
+// copied is the state of a series that is being copied.
 type copied struct {
 	past
 	labels labels.Labels // as archived
@@ -150,8 +150,7 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// parts cuts moments into stretches for one query each. A scrape and the boundary that
-// shows it stay together.
+// parts divides moments into one part per query. A scrape and its boundary stay together.
 func parts(moments []moment) [][]moment {
 	var all [][]moment
 	begin := 0
@@ -166,7 +165,7 @@ func parts(moments []moment) [][]moment {
 	return all
 }
 
-// fetch asks for the samples of the scrapes that a part shows. Those that failed have the time that they took.
+// fetch requests the samples of the scrapes in a part. Failed scrapes have their duration.
 func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (model.Matrix, error) {
 	var first, last int64
 	for _, m := range part {
@@ -185,7 +184,7 @@ func (c *copier) fetch(ctx context.Context, part []moment, pattern string) (mode
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, pattern+"|"+scrapeDuration))
 }
 
-// scrapeDuration is the metric that a Prometheus keeps of each scrape besides up.
+// scrapeDuration is a metric that a Prometheus keeps of each scrape in addition to up.
 const scrapeDuration = "scrape_duration_seconds"
 
 func (c *copier) store(ctx context.Context, part []moment, matrix model.Matrix, dropped func(string) bool, round int) error {
@@ -285,7 +284,7 @@ func started(part []moment, matrix model.Matrix) []float64 {
 	return all
 }
 
-// archived is a series' labels with the target's as they are here.
+// archived returns a series' labels, with our job and instance labels of the target.
 func (c *copier) archived(m model.Metric) labels.Labels {
 	b := labels.NewScratchBuilder(len(m))
 	for name, v := range m {

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// gates judges a run of one phase by these gates.
+// gates judges a run of one phase by the given gates.
 func gates(t *testing.T, a *archive.Archive, scrapes result.Scrapes, phase result.Phase, lines ...string) result.Result {
 	t.Helper()
 	s, err := scenario.Parse("lab.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: lab\nphases:\n  - {name: storm, for: 30s}\ngates:\n  - "+strings.Join(lines, "\n  - ")+"\n"), nil)
@@ -42,8 +42,8 @@ const (
 	rejected      = `{name: rejected, objective: too-many-requests, max: 5}`
 )
 
-// TestGatesReadTheCopy: gates read exactly what happened in a phase, though the Prometheus knew nothing of the phase, calls the jobs
-// by other names, and has another clock.
+// TestGatesReadTheCopy: gates read exactly what happened in a phase, although the Prometheus does not know the phase,
+// uses other names for the jobs, and has another clock.
 func TestGatesReadTheCopy(t *testing.T) {
 	l := newLab(t)
 	s := l.found(t, Config{})
@@ -85,7 +85,7 @@ func TestGatesReadTheCopy(t *testing.T) {
 	}
 }
 
-// TestLostData: whatever a Prometheus does not give is no data, never a pass.
+// TestLostData: data that a Prometheus does not deliver counts as no data, never as a pass.
 func TestLostData(t *testing.T) {
 	for name, lose := range map[string]func(*lab){
 		"a target is down for a scrape": func(l *lab) {
@@ -137,7 +137,7 @@ func TestLostData(t *testing.T) {
 	}
 }
 
-// TestAnotherProcess: a component that restarted is known by its start time.
+// TestAnotherProcess: a restarted component is recognised by its start time.
 func TestAnotherProcess(t *testing.T) {
 	l := newLab(t)
 	r := l.record(t, l.found(t, Config{}), record.Options{})
@@ -152,7 +152,7 @@ func TestAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestSettings: bad ones are one line each that says what to write.
+// TestSettings: each bad setting gives one line that says what to write.
 func TestSettings(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "http.yml")
 	if err := os.WriteFile(broken, []byte("basic_auth: {user: me}\n"), 0o600); err != nil {
@@ -181,8 +181,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestNotFound: a Prometheus that is not there, or has nothing of the cluster,
-// is said before anything starts.
+// TestNotFound: a Prometheus that is missing, or has nothing of the cluster, is reported before anything starts.
 func TestNotFound(t *testing.T) {
 	l := newLab(t)
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -207,7 +206,8 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// A target that refuses connections is told from one that was not scraped: how long a scrape took that failed is copied too.
+// A target that refuses connections differs from one that was not scraped: the duration of a failed scrape is copied
+// too.
 func TestRefusedIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose func(*lab)

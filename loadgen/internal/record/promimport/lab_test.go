@@ -26,17 +26,17 @@ const (
 	apiserver = "apiserver-0"
 )
 
-// lab is a Prometheus as kube-prometheus-stack sets one up, over components
-// whose every number is known. It scrapes when it is asked when it did, so that
-// no test waits.
+// lab is a Prometheus as set up by kube-prometheus-stack, over components with
+// known numbers. It scrapes when it is queried about its scrapes, so that no test
+// waits.
 type lab struct {
 	*archivetest.Lab
 	url string
 	// every is the time between its scrapes, skew how far its clock is ahead.
 	every, skew time.Duration
-	// stopped: it scrapes no more.
+	// stopped: it no longer scrapes.
 	stopped atomic.Bool
-	// refuse fails a query, if it is there and says so.
+	// refuse, if set, reports which queries fail.
 	refuse func(query string) bool
 }
 
@@ -97,10 +97,10 @@ type readCloser struct{ *strings.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// ours is the clock of who records.
+// ours returns the recording side's clock.
 func (l *lab) ours() time.Time { return l.Now().Add(-l.skew) }
 
-// found is a source that has found the lab's targets.
+// found returns a source that has found the lab's targets.
 func (l *lab) found(t *testing.T, c Config) *Source {
 	t.Helper()
 	c.URL, c.Now = l.url, l.ours

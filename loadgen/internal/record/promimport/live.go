@@ -12,16 +12,16 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/archive"
 )
 
-// liveTimeout of a query whose answer is for the present.
+// liveTimeout bounds a query about the present.
 const liveTimeout = 5 * time.Second
 
-// Live asks the Prometheus while a run goes on, for conditions that end it. Verdicts are never made of it.
+// Live queries the Prometheus during a run, for conditions that end the run. Verdicts never use it.
 type Live struct{ source *Source }
 
-// Live returns the present of a source.
+// Live returns a source's Live, which queries the present.
 func (s *Source) Live() Live { return Live{s} }
 
-// Instant evaluates PromQL that names jobs as we do, over the cluster's series. The samples have its labels.
+// Instant evaluates PromQL with our job names over the cluster's series. The samples have the Prometheus' labels.
 func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive.Sample, error) {
 	theirs := expr
 	if !l.source.ours {
@@ -33,7 +33,7 @@ func (l Live) Instant(ctx context.Context, expr string, at time.Time) ([]archive
 	return l.ask(ctx, theirs, at)
 }
 
-// Firing returns whether an alert of its rules fires in the cluster, and its severity.
+// Firing reports whether an alert of its rules fires in the cluster, and returns a summary with the alert's severity.
 func (l Live) Firing(ctx context.Context, alert string, at time.Time) (fires bool, summary string, err error) {
 	series := l.source.selector(archive.Equal(model.MetricNameLabel, "ALERTS"), archive.Equal("alertname", alert), archive.Equal("alertstate", "firing"))
 	found, err := l.ask(ctx, series, at)
@@ -70,7 +70,8 @@ func (l Live) ask(ctx context.Context, expr string, at time.Time) ([]archive.Sam
 	return nil, fmt.Errorf("%s: gives a %s, not a vector or a scalar", expr, v.Type())
 }
 
-// Alerts are the names of the alerts in its rules, sorted. Some that answer the query API serve no rules: an error.
+// Alerts returns the sorted names of the alerts in its rules. It returns an error if the server serves the query API
+// but no rules.
 func (s *Source) Alerts(ctx context.Context) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

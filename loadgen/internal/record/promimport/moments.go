@@ -15,26 +15,27 @@ import (
 
 type boundary struct {
 	at int64 // of its samples in the archive, ms by our clock
-	// seen is the scrape that was waited for, ms by their clock; 0 if none came.
+	// seen is the boundary's scrape, in ms by their clock; 0 if none came.
 	seen int64
 }
 
-// moment is one scrape of a target as the archive shows it.
+// moment is one scrape of a target as stored in the archive.
 type moment struct {
 	at int64 // its samples' time in the archive, ms by our clock
 	of int64 // the scrape it shows, ms by their clock; 0 if none
 	up bool
 }
 
-// patience is how many intervals may pass before a scrape is missing.
+// patience is the number of intervals after which a scrape counts as missing.
 const patience = 2.5
 
-// moments returns the scrapes of one target from shortly before the first boundary to the
-// last, in order of time: its own, moved by the difference of the clocks; those at
-// boundaries, which show what was waited for; and a lost one in each gap that is too long.
+// moments returns the scrapes of one target from shortly before the first boundary
+// to the last, in order of time: the target's own scrapes, shifted by the
+// difference of the clocks; boundaries, with the scrape that the run waited for;
+// and a lost scrape in each gap that is too long.
 //
-// The scrape that was waited for stands before its boundary and later ones after it, also
-// where the clocks' difference, known to a few milliseconds, would have it otherwise.
+// The awaited scrape comes before its boundary and later ones after it, even if the
+// clocks' difference, known to a few milliseconds, says otherwise.
 func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Duration) []moment {
 	if len(boundaries) == 0 {
 		return nil
@@ -74,7 +75,7 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled puts a lost scrape into every gap from first to end that is too long.
+// filled inserts a lost scrape into every gap from first to end that is too long.
 func filled(all []moment, first, end, longest int64) []moment {
 	var out []moment
 	before := first
@@ -102,16 +103,17 @@ type past struct {
 	present bool // it was in the last
 }
 
-// before is the last moment before a part; zero if there is none.
+// before is the last moment before a part, or zero if there is no earlier moment.
 type before struct {
 	moment
 	started float64 // process_start_time_seconds then; 0 if unknown
 }
 
-// place puts a series' samples at the moments of its target, and works out where it began
-// and ended. started are the start times of the process at the moments; a cumulative
-// series only grows while the process lives. samples and moments are in order of time: a
-// sample belongs to the first moment that shows it or a later scrape, the last counts.
+// place assigns a series' samples to the moments of its target, and finds where the
+// series began and ended. started holds the start times of the process at the
+// moments; a cumulative series only grows while the process lives. samples and
+// moments are in order of time: a sample belongs to the first moment that shows it
+// or a later scrape, and the last sample of a moment counts.
 func place(samples []model.SamplePair, moments []moment, started []float64, b before, p *past, cumulative bool) []point {
 	var all []point
 	next := 0
@@ -140,8 +142,8 @@ func place(samples []model.SamplePair, moments []moment, started []float64, b be
 	return all
 }
 
-// counts reports whether a series only grows while its process lives, by the type of its
-// family or, if that is unknown, by its name.
+// counts reports whether a series only grows while its process lives, by the type
+// of its family or, if the type is unknown, by its name.
 func counts(series string, types map[string]model.MetricType) bool {
 	switch types[series] {
 	case model.MetricTypeCounter:

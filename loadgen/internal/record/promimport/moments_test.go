@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMoments: what the archive shows of a target's scrapes. Times are seconds;
-// a moment is written "at<-of", with "lost" for one that shows nothing.
+// TestMoments: how the archive shows a target's scrapes. Times are seconds; a
+// moment is written "at<-of", or "lost" if it shows nothing.
 func TestMoments(t *testing.T) {
 	const every = 30 * time.Second
 	scrapes := func(seconds ...float64) []tick {
@@ -89,8 +89,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestParts: a query asks for no more than a chunk of time, and a boundary goes
-// with the scrape that it shows.
+// TestParts: a query requests at most a chunk of time, and a boundary stays with
+// the scrape that it shows.
 func TestParts(t *testing.T) {
 	var all []moment
 	for at := int64(1); at <= 3*chunk.Milliseconds(); at += 30_000 {

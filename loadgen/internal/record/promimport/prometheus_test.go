@@ -18,8 +18,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/scrapeconfig"
 )
 
-// TestRealPrometheus: a real Prometheus server scrapes by the configuration that
-// is written for one, and what it scraped is counted to the last in the copy.
+// TestRealPrometheus: a real Prometheus server scrapes with a configuration written
+// for it, and the copy contains every sample that it scraped.
 func TestRealPrometheus(t *testing.T) {
 	etcd := archivetest.NewComponent()
 	etcd.Add("etcd_server_leader_changes_seen_total", 4)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestLongRange: a Prometheus refuses over 11,000 points of a series, so a day in steps of 5 s is asked for in parts.
+// TestLongRange: a Prometheus refuses over 11,000 points of a series, so a day in steps of 5 s is requested in parts.
 func TestLongRange(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestLongRange(t *testing.T) {
 	}
 }
 
-// An answer that lacks a store's data is none; what Prometheus remarks on the PromQL is no lack.
+// An answer that lacks a store's data is an error; Prometheus' remarks on the PromQL are not.
 func TestWarningIsAnError(t *testing.T) {
 	for warning, want := range map[string]string{
 		"receive series from Addr: 10.0.0.7:10901:\nunavailable": "the answer is not complete: receive series from Addr: 10.0.0.7:10901: unavailable (mend the store",
@@ -79,7 +79,7 @@ func TestWarningIsAnError(t *testing.T) {
 	}
 }
 
-// A target that is there twice for a moment, as a pod that takes the place of another, costs the steps of that moment and no more.
+// If a target exists twice for a moment, such as when a pod replaces another, only the steps of that moment are lost.
 func TestTargetThatIsThereTwice(t *testing.T) {
 	start, step := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC), 15*time.Second
 	twice := func(i int) bool { return i == 100 || i == 101 }
@@ -118,7 +118,7 @@ func TestTargetThatIsThereTwice(t *testing.T) {
 	}
 }
 
-// Series of no numbers, as native histograms are and foreign servers send them, are none.
+// Series without numbers are ignored: native histograms have none, and foreign servers send such series.
 func TestSeriesWithoutNumbers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"matrix","result":[null,{"metric":{"job":"apiserver","instance":"a"},"values":[]}]}}`)
@@ -137,7 +137,7 @@ func TestSeriesWithoutNumbers(t *testing.T) {
 	}
 }
 
-// What runs beside the four components of every cluster has its own name at every Prometheus.
+// Jobs other than the four components of every cluster have the same name on every Prometheus.
 func TestJobsOfOtherKinds(t *testing.T) {
 	s, err := New(Config{URL: "http://127.0.0.1:9"})
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// A boundary asks so many times an interval whether the scrapes were made, or
-	// as often as that.
+	// A boundary polls this many times per interval for new scrapes, or once per
+	// pollAtLeast if that is more often.
 	polls       = 10
 	pollAtLeast = 2 * time.Second
 	// copyTimeout bounds the copy at the end of a run.
 	copyTimeout = 4 * time.Minute
 )
 
-// Recorder records a run from a Prometheus, and the generator's own metrics by
-// scraping them. It has the methods of record.Recorder that a run uses.
+// Recorder records a run's metrics from a Prometheus, and scrapes the generator's
+// own metrics. It has the methods of record.Recorder that a run uses.
 type Recorder struct {
 	source *Source
 	own    *record.Recorder
@@ -32,16 +32,16 @@ type Recorder struct {
 	failed     error          // of our own storage
 }
 
-// boundaryScrapes is a boundary with the scrape of each target that was waited for, in ms
-// by their clock.
+// boundaryScrapes is a boundary with the awaited scrape of each target, in ms by
+// their clock.
 type boundaryScrapes struct {
 	at      int64
 	scrapes map[key]int64
 }
 
-// Record makes the archive in dir, as record.Open does. Call Find before.
-// Nothing but Options' Registry is scraped; what is kept of the targets is
-// what would be kept of a scrape.
+// Record creates the archive in dir, as record.Open does. Call Find first. Record
+// scrapes only Options' Registry. It keeps the samples of the targets that a scrape
+// would keep.
 func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	own, err := record.Open(dir, nil, o)
 	if err != nil {
@@ -53,12 +53,12 @@ func (s *Source) Record(dir string, o record.Options) (*Recorder, error) {
 	return &Recorder{source: s, own: own, o: o, scrapes: result.Scrapes{Failed: map[string]int64{}}}, nil
 }
 
-// Own records the generator's own metrics.
+// Own returns the recorder of the generator's own metrics.
 func (r *Recorder) Own() *record.Recorder { return r.own }
 
-// Run scrapes the generator until ctx ends, and then copies the samples between the first
-// boundary and the last. What cannot be copied is counted as lost; an error is one of our
-// own storage.
+// Run scrapes the generator until ctx ends, and then copies the samples between the
+// first boundary and the last. Samples that cannot be copied count as lost; an
+// error comes from our own storage.
 func (r *Recorder) Run(ctx context.Context) error {
 	err := r.own.Run(ctx)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), copyTimeout)
@@ -70,18 +70,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// ScrapeNow waits until every target was scraped once more and returns that moment, the
-// boundary of a phase. A target that is not scraped in time is counted as lost when the
-// copy is made. An error means that ctx ended or storing failed.
+// ScrapeNow waits until every target was scraped once more and returns that moment,
+// the boundary of a phase. A target that is not scraped in time counts as lost when
+// the samples are copied. An error means that ctx ended or storing failed.
 func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	began := r.source.clock()
 	asked, err := r.source.now(ctx)
 	if err != nil {
-		// It may be back before the run is over, when the copy is made.
+		// The Prometheus may be back when the samples are copied.
 		asked = began.Add(r.source.Ahead())
 		r.o.Log("%s does not say what time it is: %s", r.source.url, oneLine(err))
 	}
-	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // it is no later there
+	waited := r.await(ctx, asked.Add(r.source.clock().Sub(began))) // its clock shows at most this time
 	at, err := r.own.ScrapeNow(ctx)
 	if err != nil {
 		return at, err
@@ -92,8 +92,8 @@ func (r *Recorder) ScrapeNow(ctx context.Context) (time.Time, error) {
 	return at, nil
 }
 
-// await waits, for a bounded time, until every target was scraped after a time by their
-// clock, and returns those scrapes.
+// await waits, for a bounded time, until every target was scraped after asked by
+// their clock, and returns those scrapes.
 func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	every := r.source.Interval()
 	window := time.Duration(patience*float64(every)) + r.source.ingestion
@@ -128,7 +128,7 @@ func (r *Recorder) await(ctx context.Context, asked time.Time) map[key]int64 {
 	}
 }
 
-// without returns a target that has no scrape, or "".
+// without returns a target without a scrape, or "".
 func (s *Source) without(scrapes map[key]int64) string {
 	for _, t := range s.targets {
 		if scrapes[t.key] == 0 {
@@ -138,7 +138,8 @@ func (s *Source) without(scrapes map[key]int64) string {
 	return ""
 }
 
-// Scrapes counts the generator's own and, once they are copied, those of the targets.
+// Scrapes counts the generator's own scrapes and, once they are copied, the
+// targets' scrapes.
 func (r *Recorder) Scrapes() result.Scrapes {
 	all := r.own.Scrapes()
 	r.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// TestPlace: a series begins with a zero where one is certain, ends with a
-// marker, and shows at a boundary what it showed in the scrape before.
+// TestPlace: a series begins with a zero if one is certain, ends with a marker, and
+// at a boundary repeats the previous scrape's value.
 func TestPlace(t *testing.T) {
 	up := func(at ...int64) []moment {
 		var all []moment

@@ -21,17 +21,17 @@ import (
 const (
 	// askTimeout of one query.
 	askTimeout = 30 * time.Second
-	// rangeTimeout of one query over a range; a Prometheus ends one after two minutes unless it is told otherwise.
+	// rangeTimeout of one query over a range; a Prometheus ends one after two minutes by default.
 	rangeTimeout = 2*time.Minute + askTimeout
-	// lookBack is how far targets are looked for, and their intervals read off.
+	// lookBack is the window in which targets are found, and from which their intervals are derived.
 	lookBack = 10 * time.Minute
-	// usualInterval is Prometheus' own default, for a target scraped once so far.
+	// usualInterval is Prometheus' own default. It applies to a target with a single scrape so far.
 	usualInterval = time.Minute
 )
 
-// Target is one that the Prometheus scrapes.
+// Target is a target that the Prometheus scrapes.
 type Target struct {
-	// Job is the component's kind, Instance its label here, unique among targets.
+	// Job is the component's kind, Instance its label in our archive, unique among targets.
 	Job, Instance string
 	// Interval between its scrapes.
 	Interval time.Duration
@@ -39,7 +39,7 @@ type Target struct {
 	key key
 }
 
-// key is a target by its labels there.
+// key identifies a target by its labels there.
 type key struct{ job, instance string }
 
 // tick is one scrape: its time by their clock, in ms, and whether the target answered.
@@ -48,7 +48,7 @@ type tick struct {
 	up bool
 }
 
-// Find looks for the cluster's targets. Errors are one line each, with a hint.
+// Find finds the cluster's targets. Each error is one line with a hint.
 func (s *Source) Find(ctx context.Context) error {
 	asked := s.clock()
 	now, err := s.now(ctx)
@@ -74,7 +74,8 @@ func (s *Source) Find(ctx context.Context) error {
 	return nil
 }
 
-// Ambiguous tells which of two or more clusters has to be named, by the targets that were scraped at a time; empty: there is one at most.
+// Ambiguous describes the clusters among which the user must choose, by the targets that were scraped at a time. It
+// returns "" if there is at most one cluster.
 func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, err error) {
 	if s.ours {
 		return "", nil
@@ -89,13 +90,13 @@ func (s *Source) Ambiguous(ctx context.Context, at time.Time) (clusters string, 
 	return "", nil
 }
 
-// URL of the Prometheus, as it may be shown.
+// URL returns the URL of the Prometheus without secrets.
 func (s *Source) URL() string { return s.url }
 
-// Targets are sorted by job and instance.
+// Targets returns the targets, sorted by job and instance.
 func (s *Source) Targets() []Target { return s.targets }
 
-// Jobs are the kinds of component whose metrics are on offer, sorted.
+// Jobs returns the kinds of component with available metrics, sorted.
 func (s *Source) Jobs() []string {
 	all := map[string]bool{}
 	for _, t := range s.targets {
@@ -104,7 +105,7 @@ func (s *Source) Jobs() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Interval is the longest between the scrapes of a target.
+// Interval returns the longest scrape interval of a target.
 func (s *Source) Interval() time.Duration {
 	longest := time.Duration(0)
 	for _, t := range s.targets {
@@ -113,10 +114,10 @@ func (s *Source) Interval() time.Duration {
 	return longest
 }
 
-// Ahead is how far its clock is before ours.
+// Ahead returns the offset by which its clock is ahead of our clock.
 func (s *Source) Ahead() time.Duration { return time.Duration(s.ahead) * time.Millisecond }
 
-// now asks what time it is there.
+// now returns the Prometheus' time.
 func (s *Source) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -137,7 +138,7 @@ type history struct {
 	ticks  []tick
 }
 
-// ups are the scrapes of all targets in the window that ends at to.
+// ups returns the scrapes of all targets in the window that ends at to.
 func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (map[key][]history, error) {
 	var jobs []string
 	for theirs := range s.jobs {
@@ -158,8 +159,8 @@ func (s *Source) ups(ctx context.Context, to time.Time, window time.Duration) (m
 	return found, err
 }
 
-// samples returns the scraped samples of the series that all matchers fit, in the window
-// that ends at to, its end included and its start not.
+// samples returns the scraped samples of the series that satisfy all matchers, in the window that ends at to. The
+// window includes its end but not its start.
 func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration, matchers ...*labels.Matcher) (model.Matrix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -178,20 +179,20 @@ func (s *Source) samples(ctx context.Context, to time.Time, window time.Duration
 	return withValues(matrix), nil
 }
 
-// withValues leaves out series of no numbers, as foreign servers send them and native histograms are.
+// withValues removes series without numbers, such as native histograms and empty series from foreign servers.
 func withValues(matrix model.Matrix) model.Matrix {
 	return slices.DeleteFunc(matrix, func(s *model.SampleStream) bool { return s == nil || len(s.Values) == 0 })
 }
 
-// incomplete is the error of an answer without a part of the data, as Thanos gives one while a store is down. It holds the
-// warning.
+// incomplete is the error of an answer that lacks a part of the data, as from Thanos while a store is down. It holds
+// the warning.
 type incomplete string
 
 func (e incomplete) Error() string {
 	return fmt.Sprintf("the answer is not complete: %s (mend the store behind it, or leave that out with --prometheus-match)", string(e))
 }
 
-// checkComplete takes a warning for an error, unless it is about the PromQL itself.
+// checkComplete converts a warning to an error, unless the warning is about the PromQL itself.
 func checkComplete(warnings v1.Warnings) error {
 	for _, w := range warnings {
 		if !strings.HasPrefix(w, "PromQL info:") && !strings.HasPrefix(w, "PromQL warning:") {
@@ -201,8 +202,8 @@ func checkComplete(warnings v1.Warnings) error {
 	return nil
 }
 
-// current leaves the targets that are scraped now. Two of one job and instance at one time, as of two
-// replicas or clusters, are an error: one has to be named.
+// current keeps the targets that are scraped now. Two targets with the same job and instance at one time, such as two
+// replicas or clusters, are an error: the user must name one.
 func current(found map[key][]history, now time.Time) error {
 	for _, k := range sortedKeys(found) {
 		all := slices.DeleteFunc(found[k], func(h history) bool {
@@ -224,18 +225,18 @@ func current(found map[key][]history, now time.Time) error {
 	return nil
 }
 
-// overlap reports whether two histories lie side by side for over two intervals. That of a pod follows the one of the pod
-// that it replaces, and may meet its last scrapes.
+// overlap reports whether two histories overlap by more than two intervals. The history of a pod follows the history of
+// the pod that it replaces, and may overlap with its last scrapes.
 func overlap(a, b history) bool {
 	begin := max(a.ticks[0].at, b.ticks[0].at)
 	end := min(a.ticks[len(a.ticks)-1].at, b.ticks[len(b.ticks)-1].at)
 	return end-begin > 2*max(interval(a.ticks), interval(b.ticks)).Milliseconds()
 }
 
-// clusterLabel is what Prometheus agents, Thanos and Mimir call the cluster of a series by custom.
+// clusterLabel is the conventional label of a series' cluster in Prometheus agents, Thanos and Mimir.
 const clusterLabel = "cluster"
 
-// oneCluster is an error where the targets are of several clusters: one has to be named.
+// oneCluster returns an error if the targets belong to several clusters: the user must name one.
 func oneCluster(found map[key][]history) error {
 	all := map[string]bool{}
 	for _, histories := range found {
@@ -251,7 +252,7 @@ func oneCluster(found map[key][]history) error {
 	return fmt.Errorf("it has %d clusters: %s (name one with --prometheus-match)", len(all), strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 }
 
-// differences of two sets of labels, as `cluster="a" and cluster="b"`.
+// differences returns the differing labels of two sets, such as `cluster="a" and cluster="b"`.
 func differences(a, b model.Metric) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -265,8 +266,7 @@ func differences(a, b model.Metric) string {
 	return strings.Join(parts, ", ")
 }
 
-// name makes targets of what was found, with unique instances: gates know a target by its
-// instance alone.
+// name converts the found targets, and gives them unique instances: gates identify a target by its instance alone.
 func (s *Source) name(found map[key][]history) []Target {
 	shared := map[string]int{}
 	for k := range found {
@@ -290,7 +290,7 @@ func (s *Source) target(k key, found []history, taken bool) Target {
 	return t
 }
 
-// interval is the median of the times between scrapes.
+// interval returns the median time between scrapes.
 func interval(ticks []tick) time.Duration {
 	var gaps []int64
 	for i := 1; i < len(ticks); i++ {
@@ -303,7 +303,7 @@ func interval(ticks []tick) time.Duration {
 	return time.Duration(gaps[len(gaps)/2]) * time.Millisecond
 }
 
-// theirs are the names of the jobs that are there; none where it does not tell.
+// theirs returns the names of the jobs on the Prometheus, or none if it does not answer.
 func (s *Source) theirs(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -317,8 +317,8 @@ func (s *Source) theirs(ctx context.Context) (names []string) {
 	return names
 }
 
-// NameJobs gives a job our own name where it has that and not the usual one, as `loadgen observe` has, and the user has
-// named none.
+// NameJobs uses our own name for a job if the Prometheus has our name instead of the usual one, as `loadgen observe`
+// does, and the user has not named the job.
 func (s *Source) NameJobs(ctx context.Context) {
 	if s.ours {
 		return
@@ -332,12 +332,12 @@ func (s *Source) NameJobs(ctx context.Context) {
 	}
 }
 
-// Scrapes reports whether a job of ours is there by its name.
+// Scrapes reports whether the Prometheus has one of our jobs, under the job's name there.
 func (s *Source) Scrapes(ctx context.Context) bool {
 	return slices.ContainsFunc(s.theirs(ctx), func(name string) bool { _, ours := s.jobs[name]; return ours })
 }
 
-// FoundNone is an error that lists the jobs that are there instead.
+// FoundNone returns an error that lists the jobs that exist instead.
 func (s *Source) FoundNone(ctx context.Context) error {
 	has := "it has none that fit"
 	if names := s.theirs(ctx); len(names) > 0 {
@@ -347,7 +347,7 @@ func (s *Source) FoundNone(ctx context.Context) error {
 		strings.Join(slices.Sorted(maps.Keys(s.jobs)), ", "), has)
 }
 
-// explain says in one line why a Prometheus did not answer.
+// explain returns one line that says why a Prometheus did not answer.
 func explain(err error, limit time.Duration) error {
 	var lacks incomplete
 	switch {

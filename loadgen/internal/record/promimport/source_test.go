@@ -23,8 +23,8 @@ func scraped(now time.Time, ago time.Duration, more model.Metric) history {
 	return h
 }
 
-// TestCurrent: what is gone is no target; what is there twice, as from two
-// replicas of a Prometheus, has to be told apart by the user.
+// TestCurrent: a target that is gone does not count. If a target exists twice, as from two replicas of a Prometheus,
+// the user must choose one.
 func TestCurrent(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	k := key{"kube-etcd", "a"}
@@ -42,7 +42,7 @@ func TestCurrent(t *testing.T) {
 	}
 }
 
-// A pod that was started anew under another name on the same address is the target of before.
+// A pod that was restarted under another name on the same address is the same target as before.
 func TestRestartedPodIsOneTarget(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	k := key{"kube-etcd", "a"}
@@ -63,7 +63,7 @@ func TestRestartedPodIsOneTarget(t *testing.T) {
 	}
 }
 
-// TestOneCluster: figures of several clusters must not be added up unseen.
+// TestOneCluster: figures of several clusters must not be added up unnoticed.
 func TestOneCluster(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	of := func(cluster model.LabelValue) []history {
@@ -78,8 +78,7 @@ func TestOneCluster(t *testing.T) {
 	}
 }
 
-// TestNames: instances are unique in the archive, where gates know a target by
-// its instance alone.
+// TestNames: instances are unique in the archive, because gates identify a target by its instance alone.
 func TestNames(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	h := []history{scraped(now, 0, nil)}
@@ -94,7 +93,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A Prometheus whose jobs have our own names needs no --prometheus-job; what the user names stays.
+// A Prometheus whose jobs have our own names needs no --prometheus-job; jobs named by the user stay.
 func TestJobsWithOurNames(t *testing.T) {
 	ours := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status": "success", "data": ["etcd", "kube-apiserver", "kube-scheduler"]}`)

@@ -1,7 +1,7 @@
 // Package chart draws numbers over time: units and number formats, scales and
 // their ticks, lines, phases, marks, bars and waterfalls, as parts of a page or as
-// an SVG that stands alone. It knows values, not runs: what a run's report holds
-// is package report's.
+// an independent SVG. It knows values, not runs: package report knows the contents of
+// a run's report.
 package chart
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Subject is what a chart is about, and how it looks.
+// Subject says what a chart shows, and how it looks.
 type Subject struct {
 	Title     string        `json:"-"`
-	Tells     string        `json:"-"`                  // one sentence on what it tells a person
-	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that it shows first
+	Tells     string        `json:"-"`                  // one sentence on what it tells the reader
+	MovesWith string        `json:"-" yaml:"movesWith"` // the faults and actions that it shows best
 	Key       string        `json:"-"`                  // the key metric that it shows, if it is one of the four
 	Unit      scenario.Unit `json:"unit"`
 	Log       bool          `json:"log,omitempty"`                // a logarithmic axis: latencies span five decades
 	Dips      bool          `json:"-"`                            // low values are the news: nodes Ready, not latency
-	Level     float64       `json:"level,omitempty" yaml:"guide"` // worth knowing, drawn as a line with its reason; 0: none
+	Level     float64       `json:"level,omitempty" yaml:"guide"` // a reference level, drawn as a line with its reason; 0: none
 	LevelText string        `json:"-" yaml:"guideText"`
 }
 
-// Chart is lines over the time of a run, with what they tell. Draw makes the fields
-// from Series on. Its JSON is what a script needs to draw it.
+// Chart is lines over the time of a run, with what they tell. Draw sets the fields
+// from Series on. Its JSON has what a script needs to draw it.
 type Chart struct {
 	ID string `json:"-"`
 	Subject
@@ -38,7 +38,7 @@ type Chart struct {
 
 	Series  []Line `json:"series"`
 	Ticks   []Mark `json:"-"` // of the vertical axis
-	Guide   *Mark  `json:"-"` // of the level, where it is in reach
+	Guide   *Mark  `json:"-"` // the line of the level, if it is in range
 	Peak    string `json:"-"`
 	Where   string `json:"-"`
 	Long    bool   `json:"-"` // the names need a line each
@@ -46,7 +46,7 @@ type Chart struct {
 	scale   Scale
 }
 
-// New is a chart whose address is made of a name.
+// New returns a chart whose address is made from a name.
 func New(name string, of Subject) Chart { return Chart{ID: ID(Slug(name)), Subject: of} }
 
 // Mark is a position in percent with its label.
@@ -71,7 +71,7 @@ func (d *Chart) Draw(lines []Line, axis Grid, when func(point int) string) {
 	d.Peak = "Figures: peaks"
 	switch {
 	case d.Dips:
-		// What counts is where it ended: a peak of Ready nodes is no news.
+		// The last value counts: a peak of Ready nodes is no news.
 		d.Peak = "Figures: at the end"
 	case top.Peak > 0:
 		d.Peak = "Peak " + Format(d.Unit, top.Peak)
@@ -95,7 +95,7 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 			}
 		}
 	}
-	// A level is worth the room when the values come near it.
+	// Show a level only if the values come near it.
 	reach := map[bool]float64{true: 20, false: 2.5}[d.Log]
 	if d.Level > high && d.Level <= high*reach {
 		high = d.Level * 1.05
@@ -106,19 +106,19 @@ func (d *Chart) scaleOf(lines []Line) Scale {
 	return newScale(low, high, d.Log, d.Unit)
 }
 
-// ID is the address of a chart on the page, from its name.
+// ID returns the address of a chart on the page, from its name.
 func ID(name string) string { return "chart-" + name }
 
-// Slug makes a name of a title: lower-case letters and digits, joined by dashes.
+// Slug converts a title to a name: lower-case letters and digits, joined by dashes.
 func Slug(title string) string {
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(title, "'", "")), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")
 }
 
-// Name is the chart's address without what all share.
+// Name returns the chart's address without the common prefix.
 func (d Chart) Name() string { return strings.TrimPrefix(d.ID, ID("")) }
 
-// MostSeries is how many lines of one chart a person can tell apart.
+// MostSeries is how many lines of one chart a person can distinguish.
 const MostSeries = 8
 
 // Line is one drawn series. Colour is its place in the palette; the peak is always
@@ -126,18 +126,18 @@ const MostSeries = 8
 type Line struct {
 	Name   string  `json:"name"`
 	Path   string  `json:"-"` // of the SVG
-	Dots   string  `json:"-"` // its points without neighbours
+	Dots   string  `json:"-"` // the points without neighbours
 	Colour int     `json:"colour"`
-	Figure string  `json:"-"` // the peak, or where it ended
+	Figure string  `json:"-"` // the peak, or the last value
 	Values Values  `json:"values"`
 	Peak   float64 `json:"-"`
 	PeakAt int     `json:"-"` // -1: no value at all
 }
 
-// Values of a line, one for each point of the axis; NaN, null in JSON, is a gap.
+// Values of a line have one value for each point of the axis; NaN, null in JSON, is a gap.
 type Values []float64
 
-// MarshalJSON writes each number as short as it can be.
+// MarshalJSON writes each number in its shortest form.
 func (v Values) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
 	for i, f := range v {
@@ -153,7 +153,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// NewLine is a line of values, with its peak found.
+// NewLine returns a line of values with its peak.
 func NewLine(name string, values []float64) Line {
 	l := Line{Name: name, Values: values, PeakAt: peak(values)}
 	if l.PeakAt >= 0 {
@@ -162,7 +162,7 @@ func NewLine(name string, values []float64) Line {
 	return l
 }
 
-// Last is the last value that is one.
+// Last returns the last value that is a number.
 func Last(values []float64) float64 {
 	for _, v := range slices.Backward(values) {
 		if !math.IsNaN(v) {
@@ -172,8 +172,8 @@ func Last(values []float64) float64 {
 	return math.NaN()
 }
 
-// peak is the place of the largest value, the first of several; -1 where
-// there is none.
+// peak is the index of the largest value, the first of several; -1 if every value is
+// NaN.
 func peak(values []float64) (at int) {
 	at = -1
 	for i, v := range values {
@@ -184,8 +184,8 @@ func peak(values []float64) (at int) {
 	return at
 }
 
-// SplitZero takes out lines that never left zero and names them: a line along
-// the axis hides the others, and says no more than these words.
+// SplitZero takes out lines that never left zero and returns their names: a line along
+// the axis hides other lines, and its name says enough.
 func SplitZero(lines []Line) (rest []Line, names string) {
 	var zero []string
 	for _, l := range lines {
@@ -202,7 +202,7 @@ func SplitZero(lines []Line) (rest []Line, names string) {
 	return rest, strings.Join(zero, ", ")
 }
 
-// colour gives each line its place in the palette. The verbs have the same in
+// colour gives each line its place in the palette. The verbs have the same colours in
 // every chart.
 func colour(lines []Line) {
 	fixed := []string{"GET", "LIST", "POST", "PUT", "PATCH", "DELETE", "WATCH", "APPLY"}
@@ -234,8 +234,8 @@ func ByPeak(x, y Line) int {
 	return cmp.Or(cmp.Compare(y.Peak, x.Peak), cmp.Compare(x.Name, y.Name))
 }
 
-// SetFigure sets the value that stands beside the line's name: its last where dips
-// are the news, or else its peak.
+// SetFigure sets the value next to the line's name: its last value if dips are the
+// news, else its peak.
 func (l *Line) SetFigure(u scenario.Unit, dips bool) {
 	v := l.Peak
 	if dips {

@@ -20,8 +20,8 @@ type Grid struct {
 	N     int // points: start, start+step, ... start+(n-1)*step
 }
 
-// NewGrid lays at most MaxPoints over the run, but no more than there were
-// scrapes: between two of them there is nothing to see.
+// NewGrid puts at most MaxPoints on the run, but no more than there were scrapes: between
+// two scrapes there is nothing to see.
 func NewGrid(start, end time.Time, interval time.Duration) Grid {
 	length := max(end.Sub(start), time.Second)
 	step := max(interval, time.Second, length/(MaxPoints-1)).Round(time.Second)
@@ -41,10 +41,10 @@ func (g Grid) Seconds() float64 { return float64(g.N-1) * g.Step.Seconds() }
 // End is the last point.
 func (g Grid) End() time.Time { return g.Start.Add(time.Duration(g.N-1) * g.Step) }
 
-// At is how many seconds after the grid's start t is.
+// At returns the seconds from the grid's start to t.
 func (g Grid) At(t time.Time) float64 { return t.Sub(g.Start).Seconds() }
 
-// Fraction is where t lies on the axis, from 0 to 1.
+// Fraction returns the position of t on the axis, from 0 to 1.
 func (g Grid) Fraction(t time.Time) float64 {
 	if g.Seconds() <= 0 {
 		return 0
@@ -52,9 +52,9 @@ func (g Grid) Fraction(t time.Time) float64 {
 	return min(max(g.At(t)/g.Seconds(), 0), 1)
 }
 
-// Sample puts points on the grid. A cell that gets several keeps the largest
-// (the smallest if dips matter more): a mean would hide what a report is
-// read for. Where there is no point, or none that is a number, is a gap (NaN).
+// Sample puts points on the grid. A cell with several points keeps the largest
+// (the smallest if dips matter more): a mean would hide the extremes. A cell without a
+// point, or only with points that are not numbers, is a gap (NaN).
 func (g Grid) Sample(points []Point, dips bool) []float64 {
 	values := make([]float64, g.N)
 	for i := range values {
@@ -78,13 +78,13 @@ func (g Grid) Sample(points []Point, dips bool) []float64 {
 func Round6(v float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
 	if err != nil {
-		return math.NaN() // cannot be: it was just written
+		return math.NaN() // impossible: it was just written
 	}
 	return v
 }
 
-// Source answers range queries over what a run recorded. It may be asked from
-// several goroutines at once.
+// Source answers range queries over what a run recorded. Several goroutines may use it at
+// the same time.
 type Source interface {
 	// Range evaluates a PromQL expression at start, start+step, ... end. A
 	// series has points only where it has values.

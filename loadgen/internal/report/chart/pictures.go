@@ -45,7 +45,7 @@ func (x *Timeline) ChartSVG(d Chart) []byte {
 	return s.svg(d.Title, d.Summary, x.Origin)
 }
 
-// legend names the lines, in as many columns as there is room for.
+// legend names the lines, in as many columns as fit.
 func (a axis) legend(lines []Line) {
 	widest := 0.0
 	for _, l := range lines {
@@ -65,7 +65,7 @@ func (a axis) legend(lines []Line) {
 	}
 }
 
-// SVG draws phases and what happened; faults, leaders and restarts as
+// SVG draws phases and events, with faults, leaders and restarts as
 // bars.
 func (x *Timeline) SVG() []byte {
 	const gap, least, mostLane = 4, 30, 260
@@ -107,10 +107,10 @@ type axis struct {
 	x0, x1 float64
 }
 
-// at is where a share of the axis lies.
+// at returns the position of a share of the axis.
 func (a axis) at(share float64) float64 { return a.x0 + share*(a.x1-a.x0) }
 
-// plotted is where a place in a plot's coordinates lies.
+// plotted returns the position of a plot's coordinate.
 func (a axis) plotted(x float64) float64 { return a.at(x / PlotWidth) }
 
 func (a axis) phases() {
@@ -132,8 +132,8 @@ func (a axis) phases() {
 	a.y += high + 3
 }
 
-// barHigh is the height of a track's row, leastName the room that says anything of
-// a bar's name.
+// barHigh is the height of a track's row. leastName is the least room in which a part of a
+// bar's name is useful.
 const barHigh, leastName = 17, 40
 
 func (a axis) bars(t Track) {
@@ -141,7 +141,7 @@ func (a axis) bars(t Track) {
 		fill := map[string]string{"fault": faultInk, "lead": "#99488f", "restart": "#5c636e"}[b.Class]
 		x, w, y := a.plotted(b.from), max(a.plotted(b.to)-a.plotted(b.from), 2.5), a.y+barHigh*float64(b.Row)
 		a.rect(min(x, a.x1-w), y+1, w, barHigh-3, fill, 1)
-		// There is nothing to point at on a sheet: a name that is cut off is better than none.
+		// A sheet has no pointer: a shortened name is better than none.
 		in, after := w-8, a.plotted(b.room)-x-w-8
 		switch {
 		case max(in, after) < leastName:
@@ -154,10 +154,10 @@ func (a axis) bars(t Track) {
 	a.y += barHigh * float64(t.Rows)
 }
 
-// mostListed marks have their words on a sheet.
+// mostListed is how many marks have their words on a sheet.
 const mostListed = 8
 
-// marks numbers what was done and what happened, but for what a bar shows.
+// marks numbers what was done and what happened, except what a bar shows.
 func (a axis) marks() (listed []Event) {
 	const high = 16
 	lanes := 0
@@ -180,7 +180,7 @@ func (a axis) marks() (listed []Event) {
 	return listed
 }
 
-// ground paints phases, faults and marks from y down.
+// ground draws phases, faults and marks from y down.
 func (a axis) ground(y, height float64) {
 	for _, b := range a.time.Bands {
 		if b.Odd {
@@ -218,7 +218,7 @@ func (a axis) times() {
 	a.y += 20
 }
 
-// list writes the words of the marks, in two columns where there are many.
+// list writes the words of the marks, in two columns if there are many.
 func (a axis) list(listed []Event) {
 	columns := 1
 	if len(listed) > 3 {

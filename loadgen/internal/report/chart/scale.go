@@ -9,7 +9,7 @@ import (
 )
 
 // The coordinates of a plot. It is stretched to its place on the page, so they
-// are no pixels; lines keep their width (vector-effect).
+// are not pixels; lines keep their width (vector-effect).
 const (
 	PlotWidth  = 1000.0
 	plotHeight = 100.0
@@ -22,8 +22,8 @@ type Scale struct {
 	Ticks     []float64
 }
 
-// Share is how high v is on the scale, from 0 at the bottom to 1; values outside are
-// held at the edge.
+// Share returns the height of v on the scale, from 0 at the bottom to 1. Values outside are
+// moved to the edge.
 func (s Scale) Share(v float64) float64 {
 	low, high := s.Low, s.High
 	if s.Log {
@@ -32,11 +32,11 @@ func (s Scale) Share(v float64) float64 {
 	return min(max((v-low)/(high-low), 0), 1)
 }
 
-// y is the height of v in a plot, 0 at the top.
+// y returns the height of v in a plot, 0 at the top.
 func (s Scale) y(v float64) float64 { return plotHeight * (1 - s.Share(v)) }
 
 // newScale spans the values between low and high, with round ticks.
-// Things that are counted get no ticks between two numbers.
+// Countable things get only whole ticks.
 func newScale(low, high float64, log bool, u scenario.Unit) Scale {
 	if log && high > 0 {
 		return logScale(low, high)
@@ -71,7 +71,7 @@ func logScale(low, high float64) Scale {
 	}
 	s := Scale{Low: at(first), High: at(last), Log: true}
 	for i := first; i <= last; i++ {
-		// Few decades: 1, 2 and 5 of each. Many: the decades alone.
+		// With few decades: 1, 2 and 5 of each. With many: only the decades.
 		if last-first <= 5 || i%3 == 0 {
 			s.Ticks = append(s.Ticks, at(i))
 		}
@@ -86,7 +86,7 @@ func logScale(low, high float64) Scale {
 	return s
 }
 
-// TimeTicks are round times along an axis of the given length in seconds.
+// TimeTicks returns round times along an axis of the given length in seconds.
 func TimeTicks(length float64, most int) []float64 {
 	steps := []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400}
 	step := steps[len(steps)-1]
@@ -116,7 +116,7 @@ func tickLabel(u scenario.Unit, v float64) string {
 	return Format(u, v)
 }
 
-// RoundStep is the next of 1, 2, 2.5 and 5 times a power of ten: a step between
+// RoundStep returns the next of 1, 2, 2.5 and 5 times a power of ten, as a step between
 // ticks.
 func RoundStep(v float64) float64 {
 	p := math.Pow(10, math.Floor(math.Log10(v)))
@@ -162,8 +162,8 @@ func Coordinate(v float64) string {
 func PercentAt(f float64) string { return strconv.FormatFloat(f*100, 'f', 2, 64) }
 
 // CompactPath draws values, one for each unit of width, as SVG path data of whole
-// numbers: relative steps, broken at gaps. A lone point is a line of no length, which round ends
-// make a dot.
+// numbers: relative steps, broken at gaps. A lone point is a line of no length: round ends
+// make it a dot.
 func CompactPath(values []float64, y func(float64) int) string {
 	var b strings.Builder
 	lastX, lastY, pen := 0, 0, false
@@ -196,7 +196,7 @@ func CompactPath(values []float64, y func(float64) int) string {
 	return b.String()
 }
 
-// Area is the stretch between two stacked lines, closed, part by part.
+// Area draws the area between two stacked lines, closed, part by part.
 func Area(under, over []float64, y func(float64) int) string {
 	var b strings.Builder
 	for from := 0; from < len(over); {

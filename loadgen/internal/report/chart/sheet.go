@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Pictures that stand alone are drawn with their colours and sizes in each element:
-// GitHub and mail readers show them without any style. The colours are the light
-// ones of page/style.css.
+// Independent pictures have their colours and sizes in each element, because GitHub and
+// mail readers show them without a style sheet. The colours are the light colours of
+// page/style.css.
 const (
 	paper      = "#ffffff"
 	ink        = "#1b1f24"
@@ -36,8 +36,8 @@ const (
 	smallSize   = 11.0
 )
 
-// sheet is an SVG that stands alone, written from the top down; y is how far it
-// has come.
+// sheet is an independent SVG, written from the top down; y is the present
+// position.
 type sheet struct {
 	body strings.Builder
 	y    float64
@@ -56,7 +56,7 @@ func (s *sheet) line(x1, y1, x2, y2 float64, stroke string, width float64, dash 
 		Coordinate(x1), Coordinate(y1), Coordinate(x2), Coordinate(y2), stroke, Coordinate(width), dashed(dash))
 }
 
-// path draws one that is relative to x, y.
+// path draws a path relative to x, y.
 func (s *sheet) path(x, y float64, d, stroke string, width float64, dash string) {
 	if d == "" {
 		return
@@ -72,7 +72,7 @@ func dashed(dash string) string {
 	return ` stroke-dasharray="` + dash + `"`
 }
 
-// words are how a text is set. The zero value: body size, in ink, from x to the right.
+// words describe how to set a text. The zero value: body size, in ink, from x to the right.
 type words struct {
 	size   float64
 	fill   string
@@ -80,7 +80,7 @@ type words struct {
 	bold   bool
 }
 
-// text writes one line whose letters stand on y.
+// text writes one line with its baseline at y.
 func (s *sheet) text(x, y float64, text string, w words) {
 	if text == "" {
 		return
@@ -102,16 +102,16 @@ func escape(text string) string {
 	return b.String()
 }
 
-// widthOf estimates the width of a text in an unknown font: rather too
-// wide than cut off.
+// widthOf estimates the width of a text in an unknown font: too wide rather than
+// cut off.
 func widthOf(text string, size float64) float64 { return 0.58 * size * float64(TextWidth(text)) }
 
 // fit cuts a text to a width.
 func fit(text string, size, width float64) string { return Shorten(text, int(width/(0.58*size))) }
 
-// paragraph writes words in lines as wide as the sheet, no more than so many.
+// paragraph writes text in lines as wide as the sheet, in at most most lines.
 func (s *sheet) paragraph(text string, most int, w words) {
-	const letters = 145 // of the body's size, on a sheet
+	const letters = 145 // of body size, across a sheet
 	lines := Wrap(Clean(text), letters)
 	for i, l := range lines[:min(len(lines), most)] {
 		if i == most-1 && len(lines) > most {
@@ -122,7 +122,7 @@ func (s *sheet) paragraph(text string, most int, w words) {
 	}
 }
 
-// head begins the sheet: its title, and what it tells.
+// head begins the sheet: its title, and what it shows.
 func (s *sheet) head(title, note, tells string) {
 	s.y = sheetMargin
 	s.text(sheetMargin, s.y+15, fit(title, 17, sheetWidth-2*sheetMargin-widthOf(note, bodySize)-12), words{size: 17, bold: true})
@@ -132,7 +132,7 @@ func (s *sheet) head(title, note, tells string) {
 	s.y += 6
 }
 
-// svg ends the sheet with where it is from.
+// svg ends the sheet with its origin.
 func (s *sheet) svg(title, summary, from string) []byte {
 	s.y += 8
 	s.line(sheetMargin, s.y, sheetWidth-sheetMargin, s.y, gridInk, 1, "")

@@ -2,15 +2,15 @@ package chart
 
 import "time"
 
-// Timeline is the time of a run across a page or a picture: its phases, what was
-// done and what happened, and the tracks of what lasted.
+// Timeline is the time of a run across a page or a picture: its phases, actions and
+// events, and the tracks of what lasted.
 type Timeline struct {
 	Grid
 	Bands     []Band
 	Events    []Event
 	TimeTicks []Mark
 	Tracks    []Track
-	Origin    string // what a picture that stands alone says of its run
+	Origin    string // what an independent picture says of its run
 }
 
 // Band is a phase on the time axis. Left and Width are in percent, X and W in
@@ -22,8 +22,8 @@ type Band struct {
 	From, To float64 // shares of the axis
 }
 
-// Event is a vertical mark with its number; the list below the ruler says
-// what it was.
+// Event is a vertical mark with its number; the list below the ruler explains
+// it.
 type Event struct {
 	N                         int
 	Left, X                   string
@@ -32,7 +32,7 @@ type Event struct {
 	Fault                     bool
 
 	At  float64 // share of the axis
-	Bar bool    // a track has it too
+	Bar bool    // it is also on a track
 }
 
 // faults is the track of faults, if the run had any.
@@ -43,7 +43,7 @@ func (x *Timeline) faults() (Track, bool) {
 	return Track{}, false
 }
 
-// Lanes is how many lanes the marks need.
+// Lanes returns the number of lanes that the marks need.
 func (x *Timeline) Lanes() int {
 	n := 0
 	for _, e := range x.Events {
@@ -66,29 +66,29 @@ type Track struct {
 type trackBar struct {
 	Class, X, W string
 	Y, Row      int
-	Left, Text  string // Text is empty where there is no room for it
+	Left, Text  string // Text is empty if it has no room
 	Title       string
 
-	name           string  // Text, whether or not there is room for it
-	from, to, room float64 // in the coordinates of a plot: the bar, and up to where its row is free
+	name           string  // Text, also without room for it
+	from, to, room float64 // in the coordinates of a plot: the bar, and the end of its free room
 }
 
-// FaultsTrack is the name of the track that faults are on.
+// FaultsTrack is the name of the track of faults.
 const FaultsTrack = "Faults"
 
-// needs is the room of the bar's words, in the coordinates of a plot.
+// needs returns the room for the bar's words, in the coordinates of a plot.
 func (b trackBar) needs() float64 { return 9*float64(TextWidth(b.Text)) + 12 }
 
-// within reports whether the words stand in the bar, not behind it.
+// within reports whether the words are in the bar, not after it.
 func (b trackBar) within() bool { return b.to-b.from >= b.needs() }
 
 // Height of the drawing.
 func (t Track) Height() int { return 10 * t.Rows }
 
 const (
-	// mostRows of a track: more are drawn over each other in the last one.
+	// mostRows is the maximum number of rows of a track: further bars overlap in the last row.
 	mostRows = 6
-	// leastBar is the width at which a bar can be seen.
+	// leastBar is the width from which a bar is visible.
 	leastBar = 3.0
 )
 
@@ -111,8 +111,8 @@ func (x *Timeline) AddBar(t *Track, class string, from, to time.Time, text, titl
 	})
 }
 
-// Label places each bar's name in it, or behind it where there is room; the
-// titles and the tables have those that are left out.
+// Label places each bar's name in it, or after it if there is room. The titles and tables
+// have the names that are left out.
 func (t *Track) Label() {
 	for i := range t.Bars {
 		b := &t.Bars[i]

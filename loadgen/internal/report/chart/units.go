@@ -13,7 +13,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// None stands where there is no value.
+// None is shown for a missing value.
 const None = "–"
 
 // UnitCores is a unit of charts that no gate has.
@@ -24,7 +24,7 @@ const UnitCores scenario.Unit = "cores"
 // more are noise in a load test; whole numbers are exact.
 func Format(u scenario.Unit, v float64) string { return FormatDigits(u, v, 3) }
 
-// FormatDigits is Format with other than three significant digits.
+// FormatDigits is Format with n significant digits.
 func FormatDigits(u scenario.Unit, v float64, n int) string {
 	if math.IsNaN(v) {
 		return None
@@ -50,7 +50,7 @@ func FormatDigits(u scenario.Unit, v float64, n int) string {
 	return Number(v, n)
 }
 
-// resolution of times, in seconds: the histograms tell no smaller ones apart.
+// resolution of times, in seconds: the histograms do not distinguish smaller ones.
 const resolution = 1e-6
 
 // Seconds writes a duration: "85 µs", "340 ms", "1.24 s", "2m 05s", "5m", "1h 02m".
@@ -79,7 +79,7 @@ func Seconds(v float64, n int) string {
 	return fmt.Sprintf("%s%dh %02dm", sign, d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// minus is the sign of a number below zero.
+// minus returns the sign of a number below zero.
 func minus(below bool) string {
 	if below {
 		return "-"
@@ -87,8 +87,8 @@ func minus(below bool) string {
 	return ""
 }
 
-// Scaled divides by 1,000 until the number is readable. Decimal, as the sizes
-// in a scenario file are.
+// Scaled divides by 1,000 until the number is readable. It is decimal, like the sizes
+// in a scenario file.
 func Scaled(v float64, n int, units []string) string {
 	i := 0
 	for ; math.Abs(v) >= 999.5 && i < len(units)-1; i++ {
@@ -97,7 +97,7 @@ func Scaled(v float64, n int, units []string) string {
 	return Number(v, n) + units[i]
 }
 
-// Number rounds to significant digits, but never before the point, and groups
+// Number rounds to significant digits, but keeps all digits before the point, and groups
 // thousands.
 func Number(v float64, n int) string { return Group(digits.Format(v, n)) }
 
@@ -170,7 +170,7 @@ func grafanaSeconds(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0 s"
-	case a < 0.9995e-3: // what rounds to 1000 µs is a millisecond
+	case a < 0.9995e-3: // a value that rounds to 1000 µs is a millisecond
 		return three(v*1e6) + " µs"
 	case a < 0.9995:
 		return three(v*1e3) + " ms"
@@ -188,8 +188,8 @@ func grafanaScaled(v, by float64, units ...string) string {
 	return three(v) + units[i]
 }
 
-// three keeps three digits that are significant, and all before the point. What is
-// too small to matter is not spelled out.
+// three keeps three significant digits, and all digits before the point. It does not spell
+// out negligible values.
 func three(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Waterfall is a change's way through the control plane: a bar for each hop,
+// Waterfall is the path of a change through the control plane: a bar for each hop,
 // from its first piece to its last, in seconds since just before the change was
 // sent.
 type Waterfall struct {
@@ -32,13 +32,13 @@ type hopBar struct {
 	X, W              string
 	Y, Row            int
 	Short             bool   // not all pieces arrived
-	Left, Right       string // of the text, in percent; one of them, or none: there is no room
+	Left, Right       string // of the text, in percent; one of them, or neither without room
 
 	from, to float64 // in the coordinates of a plot
 	side     side
 }
 
-// side is where a bar's text has room.
+// side is the side on which a bar's text has room.
 type side int
 
 const (
@@ -51,16 +51,16 @@ const (
 // hopLetter and hopPad are the room that a text needs, in the coordinates of a plot.
 const hopLetter, hopPad = 9.5, 24
 
-// Inside reports whether the text stands in the bar.
+// Inside reports whether the text is in the bar.
 func (b hopBar) Inside() bool { return b.side == inside }
 
 // Height of the drawing.
 func (w Waterfall) Height() int { return 10 * len(w.Bars) }
 
-// Rems is the height on the page: as a track's rows.
+// Rems returns the height on the page: like a track's rows.
 func (w Waterfall) Rems() string { return Coordinate(1.5 * float64(len(w.Bars))) }
 
-// Hop is a step of the way that a waterfall shows.
+// Hop is a step of a waterfall.
 type Hop struct {
 	Name        string
 	First, Last *float64 // seconds; nil: nothing arrived
@@ -68,7 +68,7 @@ type Hop struct {
 	Short       bool     // not all pieces arrived
 }
 
-// NewWaterfall draws hops; name is its address, title, where and note are its words.
+// NewWaterfall draws hops. name is its address; title, where and note are its words.
 func NewWaterfall(name, title, where, note string, hops []Hop) Waterfall {
 	w := Waterfall{ID: ID(name), Name: name, Title: title, Where: where, Note: note}
 	longest := 0.0
@@ -112,7 +112,7 @@ func newHopBar(h Hop, row int, high float64) hopBar {
 	return b
 }
 
-// place finds room for a text that needs so much.
+// place finds room for a text of width needs.
 func (b *hopBar) place(needs float64) {
 	b.Left = ""
 	switch {
@@ -125,7 +125,7 @@ func (b *hopBar) place(needs float64) {
 	}
 }
 
-// SVG draws a rollout's hops as a picture that stands alone.
+// SVG draws a rollout's hops as an independent picture.
 func (w Waterfall) SVG(origin string) []byte {
 	const high = 24
 	s := &sheet{}

@@ -1,8 +1,8 @@
 // Package panel answers and draws the panels of the dashboards from what a run
-// recorded: the same queries as a Grafana would ask, of the run's own archive.
-// Check says of each query whether it has data, or why it may have none; Moved
-// whether a panel shows the faults that it is about; HTML draws all of them
-// into a page, for a person who has no Grafana.
+// recorded: it runs the queries of Grafana on the run's own archive. Check says of each
+// query whether it has data, or why it may have no data. Moved says whether a panel shows
+// the faults that it is about. HTML draws all panels into a page, for readers without
+// Grafana.
 package panel
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Span is the stretch of a recording that is looked at.
+// Span is the examined part of a recording.
 type Span struct {
 	Start, End time.Time
 	// Scrape is the interval between scrapes.
 	Scrape time.Duration
 }
 
-// mostPoints is how many points of a series are asked for: a panel is a few
-// hundred pixels wide.
+// mostPoints is the maximum number of points of a series: a panel is a few hundred
+// pixels wide.
 const mostPoints = 150
 
-// step between points, so that there are no more than most: no shorter than a
-// scrape, whole seconds.
+// step returns the step for at most most points, in whole seconds, at least as long as a
+// scrape interval.
 func (s Span) step(most int) time.Duration {
 	step := max(s.Scrape, time.Second, s.End.Sub(s.Start)/time.Duration(most-1)).Round(time.Second)
 	for s.points(step) > most {
@@ -43,7 +43,7 @@ func (s Span) step(most int) time.Duration {
 	return step
 }
 
-// points is how many points there are at a step.
+// points returns the number of points at a step.
 func (s Span) points(step time.Duration) int { return int(s.End.Sub(s.Start)/step) + 1 }
 
 // window returns the values of Grafana's variables at a step.
@@ -60,8 +60,8 @@ type answer struct {
 	err       error
 }
 
-// finite counts the points that are numbers, and those that are infinite. Not
-// a number is no value: a quantile of nothing.
+// finite counts the points that are numbers, and those that are infinite. NaN is not
+// counted: it is a quantile of nothing.
 func (a answer) finite() (numbers, infinite int) {
 	for _, s := range a.series {
 		for _, p := range s.Points {
@@ -76,8 +76,8 @@ func (a answer) finite() (numbers, infinite int) {
 	return numbers, infinite
 }
 
-// ask asks every query of every panel, in their order. What a query fails with
-// is in its answer; an error is of the dashboards or of ctx.
+// ask runs every query of every panel, in their order. Each answer has the error of
+// its query; ask itself returns errors of the dashboards and of ctx.
 func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) ([]answer, error) {
 	boards, err := dashboards.Load()
 	if err != nil {
@@ -107,7 +107,7 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 				return err
 			}
 			start := span.Start
-			if a.panel.Kind == "table" { // which shows the last values
+			if a.panel.Kind == "table" { // a table shows the last values
 				start = span.End
 			}
 			if a.series, a.err = ranked(ctx, src, expr, start, span.End, step); a.err != nil && ctx.Err() != nil {
@@ -122,10 +122,10 @@ func ask(ctx context.Context, src chart.Source, span Span, step time.Duration) (
 	return all, nil
 }
 
-// ranked evaluates expr as src does, but for a topk or bottomk at its root: that is
-// evaluated here, equal values in the order of their labels. Prometheus chooses among
-// equal values by the order of the series, which is random for a quotient, so that one
-// archive would give other lines each time.
+// ranked evaluates expr as src does, except a topk or bottomk at its root: ranked
+// evaluates that itself, with equal values in the order of their labels. Prometheus
+// chooses among equal values by the order of the series, which is random for a quotient,
+// so that one archive would give other lines each time.
 func ranked(ctx context.Context, src chart.Source, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	parsed, err := archive.NewParser().ParseExpr(expr)
 	if err != nil {
@@ -146,8 +146,8 @@ func ranked(ctx context.Context, src chart.Source, expr string, start, end time.
 	return highest(series, int(most.Val), rank.Op == parser.BOTTOMK), nil
 }
 
-// highest keeps at each time the points of the most series with the highest values, or
-// the lowest; NaN comes last.
+// highest keeps, at each time, the points of the most series with the highest values, or
+// with the lowest; NaN comes last.
 func highest(series []chart.Series, most int, lowest bool) []chart.Series {
 	type candidate struct {
 		series int

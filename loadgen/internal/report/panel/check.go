@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Checked is one query of a panel, asked of a recording.
+// Checked is the result of one query of a panel on a recording.
 type Checked struct {
 	Dashboard, Panel string // the UID, the title
 	Query            string // its RefID
-	// Numbers is how many points of the answer are finite numbers.
+	// Numbers is the number of finite points in the answer.
 	Numbers int
-	// Excuse is why there are none, if that is well.
+	// Excuse is the accepted reason why there are no numbers, or empty.
 	Excuse string
 	// Problem says what is wrong, or is empty: the query fails, its answer is
 	// empty or infinite, or the excuse for that does not hold in this recording.
@@ -26,9 +26,9 @@ func (c Checked) String() string {
 	return fmt.Sprintf("%s: %s %s: %s", c.Dashboard, c.Panel, c.Query, what)
 }
 
-// Check asks every query of every dashboard. Each must have a finite answer, or
-// a reason for having none, and that reason must hold in the recording itself.
-// An error is of the dashboards, of a reason's query, or of ctx.
+// Check runs every query of every dashboard. Each must have a finite answer, or an accepted
+// reason for having none, and the recording itself must confirm that reason. Check returns
+// errors of the dashboards, of a reason's query, and of ctx.
 func Check(ctx context.Context, src chart.Source, span Span) ([]Checked, error) {
 	step := span.step(mostPoints)
 	answers, err := ask(ctx, src, span, step)

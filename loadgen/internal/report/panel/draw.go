@@ -13,13 +13,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// mostRows of a table or of a state timeline are shown.
+// mostRows is how many rows of a table or of a state timeline are shown.
 const mostRows = 24
 
 // picture is a panel as the template takes it.
 type picture struct {
 	dashboards.Panel
-	// Empty says in words why there is nothing to see.
+	// Empty is the reason why there is nothing to see.
 	Empty  string
 	Lines  []line
 	Ticks  []tick
@@ -60,7 +60,7 @@ type state struct {
 
 type colouredPath struct{ Colour, Path string }
 
-// cells are those of a heatmap with one shade.
+// cells are the cells of a heatmap with one shade.
 type cells struct {
 	Shade int
 	Path  string
@@ -114,7 +114,7 @@ func nothing(answers []answer) string {
 	return cmp.Or(answers[0].panel.NoData(), "Nothing was recorded.")
 }
 
-// sample puts points on the drawing's grid; NaN where there is none.
+// sample puts points on the drawing's grid; a place without a point is NaN.
 func (a artist) sample(points []chart.Point) []float64 {
 	values := make([]float64, a.points)
 	for i := range values {
@@ -129,12 +129,12 @@ func (a artist) sample(points []chart.Point) []float64 {
 	return values
 }
 
-// first is where the line begins.
+// first returns the index at which the line begins.
 func (l line) first() int {
 	return slices.IndexFunc(l.Values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
-// byPeak sorts lines, the highest first, and keeps as many as can be told apart.
+// byPeak sorts lines, the highest first, and keeps as many as a reader can distinguish.
 func (out *picture) byPeak(lines []line, most int) []line {
 	slices.SortStableFunc(lines, func(x, y line) int { return chart.ByPeak(x.Line, y.Line) })
 	if len(lines) > most {
@@ -207,7 +207,7 @@ func (out *picture) stats(lines []line) {
 	}
 }
 
-// colourOf is the colour of the highest step that v reaches, as a class.
+// colourOf returns the colour of the highest step that v reaches, as a class.
 func colourOf(steps []dashboards.Step, v float64) string {
 	colour := ""
 	for _, s := range steps {
@@ -221,8 +221,8 @@ func colourOf(steps []dashboards.Step, v float64) string {
 	return colour
 }
 
-// timeline draws a row for each line, coloured by threshold: what begins first
-// comes first, as phases do.
+// timeline draws a row for each line, coloured by threshold. Lines that begin first
+// come first, as phases do.
 func (out *picture) timeline(lines []line) {
 	slices.SortStableFunc(lines, func(x, y line) int { return cmp.Or(cmp.Compare(x.first(), y.first()), cmp.Compare(x.Name, y.Name)) })
 	if len(lines) > mostRows {
@@ -264,7 +264,7 @@ func name(legend string, labels map[string]string) string {
 	return chart.Shorten(cmp.Or(s, "(no label)"), 60)
 }
 
-// threshold writes where a warning begins; of some rates any is too much.
+// threshold returns the value at which a warning begins; for some rates every value above zero is one.
 func threshold(unit string, v float64) string {
 	if v <= 0.001 && (unit == "reqps" || unit == "ops" || unit == "cps") {
 		return "any"

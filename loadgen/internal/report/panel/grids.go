@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// table shows the last value of each series, with its labels as columns: in the
-// alphabet's order, as Grafana has them, then the value.
+// table shows the last value of each series, with its labels as columns in alphabetical
+// order, as in Grafana, then the value.
 func (out *picture) table(answers []answer) {
 	columns := map[string]bool{}
 	type row struct {
@@ -60,13 +60,13 @@ func (out *picture) table(answers []answer) {
 }
 
 const (
-	// mostColumns of a heatmap: cells narrower than that cannot be told apart.
+	// mostColumns of a heatmap: readers cannot distinguish narrower cells.
 	mostColumns = 50
 	shades      = 5
 )
 
-// heatmap draws buckets: a row for each, a column for each stretch of time, the
-// stronger the more observations. Answers are cumulative in le.
+// heatmap draws buckets: a row for each bucket and a column for each stretch of time. The
+// more observations, the stronger the colour. Answers are cumulative in le.
 func (out *picture) heatmap(answers []answer, a artist) {
 	type bucket struct {
 		edge   float64
@@ -108,7 +108,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 			if n < 0.5 {
 				continue
 			}
-			// By the root, as a few slow ones matter beside many quick ones.
+			// The shade grows with the root, because a few slow requests matter among many quick ones.
 			shade := min(int(math.Sqrt(n/most)*shades), shades-1)
 			across := min(wide, max(a.points-1, 1)-j*wide) // the drawing ends at its last point
 			if across <= 0 {
@@ -132,7 +132,7 @@ func (out *picture) heatmap(answers []answer, a artist) {
 	out.Note = "Stronger: more of them in that time."
 }
 
-// used cuts off what is empty at both ends.
+// used removes the empty elements at both ends.
 func used[B any](all []B, has func(B) bool) []B {
 	first := slices.IndexFunc(all, has)
 	if first < 0 {
@@ -145,9 +145,9 @@ func used[B any](all []B, has func(B) bool) []B {
 	return all[first:last]
 }
 
-// high is the height of a drawing, in its own coordinates; it is as wide as it
-// has points, less one. The page stretches it to its place. Whole numbers keep
-// the page small: a unit is less than a pixel.
+// high is the height of a drawing in its own coordinates. Its width is its number of
+// points, less one. The page stretches it to its place. Whole numbers keep the page
+// small: a unit is less than a pixel.
 const high = 200
 
 // newAxis spans the values of a panel with round ticks.
@@ -173,9 +173,9 @@ func newAxis(p dashboards.Panel, values [][]float64) chart.Scale {
 		top = max(top, high)
 	}
 	if p.Max != 0 {
-		top = p.Max // what is over it is drawn at the edge, as Grafana does; the legend has its value
+		top = p.Max // higher values are drawn at the edge, as in Grafana; the legend has them
 	}
-	if !(top > low) { // nothing, or nothing but zeros
+	if !(top > low) { // no values, or only zeros
 		low = min(low, 0)
 		if math.IsInf(low, 0) {
 			low = 0
@@ -209,7 +209,7 @@ func whole(lines [][]float64) bool {
 	return true
 }
 
-// logAxis has a tick at each power of ten, at every other if they are many.
+// logAxis has a tick at each power of ten, or at every other one if there are many.
 func logAxis(low, top float64) chart.Scale {
 	first, last := int(math.Floor(math.Log10(low)+1e-9)), int(math.Ceil(math.Log10(top)-1e-9))
 	if last == first {
@@ -222,7 +222,7 @@ func logAxis(low, top float64) chart.Scale {
 	return a
 }
 
-// height is where v is drawn, 0 at the top.
+// height returns the position of v, 0 at the top.
 func height(s chart.Scale) func(v float64) int {
 	return func(v float64) int { return int(math.Round(high * (1 - s.Share(v)))) }
 }

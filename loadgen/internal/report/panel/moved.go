@@ -12,40 +12,39 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// Mark is a stretch of a run with a name: a phase, or a fault of that kind.
+// Mark is a named stretch of a run: a phase, or a fault of that kind.
 type Mark struct {
 	Name       string
 	Begin, End time.Time
 }
 
 const (
-	// visible is the part of a panel's height by which a line has to move, for a
-	// person to see it: a line of text is about as high.
+	// visible is the part of a panel's height by which a line must move to be visible: about
+	// the height of a line of text.
 	visible = 0.1
-	// surely is how often a value under a cause has to be over (or under) one from
-	// before it: Mann and Whitney's U, divided by the number of pairs. In healthy
-	// runs, at moments at which nothing was done, 5 to 15% of panels move so much
-	// (see Calm); of those whose highest value only was 10% higher than any before,
-	// it was 30%.
+	// surely is how often a value under a cause must be over (or under) one from before it:
+	// Mann and Whitney's U, divided by the number of pairs. In healthy runs, at moments
+	// without any cause, 5 to 15% of panels move this much (see Calm). With a rule that only
+	// required a highest value 10% above all values before, it was 30%.
 	surely = 0.9
-	// flat is the part of the height within which a line was at rest, so that a
-	// short peak is seen as well as a step is.
+	// flat is the part of the height within which a line counts as at rest, so that a
+	// short peak is seen like a step.
 	flat = 0.02
 )
 
 // Motion is a panel's reaction to a cause that it is about.
 type Motion struct {
 	Dashboard, Panel, Claim string
-	// By is how far a line moved: the one that shows it best, from its middle
-	// before to its middle under the cause, or to its peak if it was at rest. In
-	// parts of the panel's height, on a logarithmic axis if it has one.
+	// By is how far the line that shows the cause best moved: from its middle before
+	// to its middle under the cause, or to its peak if it was at rest. It is a share
+	// of the panel's height, on a logarithmic axis if the panel has one.
 	By float64
-	// Surely is the share of pairs of a value under the cause and one before it
-	// that differ in that direction, from 0.5 to 1.
+	// Surely is the share of pairs of a value under the cause and a value before it that
+	// differ in that direction, from 0.5 to 1.
 	Surely float64
-	// Came: a line appeared where there was none, or none that moved.
+	// Came says that a line appeared where no line, or no moving line, was before.
 	Came bool
-	// Seen reports whether a person sees it.
+	// Seen reports whether a person would see the motion.
 	Seen bool
 }
 
@@ -57,10 +56,9 @@ func (m Motion) String() string {
 		m.Dashboard, m.Panel, 100*m.By, m.Claim, 100*m.Surely)
 }
 
-// Moved looks at the panels that are about one of the run's causes. How their
-// lines are at rest it takes from the time before the first fault. What begins
-// with the run has nothing before it, and a panel without any data is for Check:
-// both are left out.
+// Moved examines the panels that are about one of the run's causes. Their lines at rest
+// are those before the first fault. It leaves out causes that begin with the run, because
+// nothing is before them, and panels without any data, which Check reports.
 func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	if len(run.Causes) == 0 {
 		return nil, nil
@@ -87,7 +85,7 @@ func Moved(ctx context.Context, src chart.Source, run Run) ([]Motion, error) {
 	return all, nil
 }
 
-// byPanel divides answers by the panel that they are of.
+// byPanel divides answers by their panel.
 func byPanel(answers []answer) [][]answer {
 	var all [][]answer
 	for first := 0; first < len(answers); {
@@ -105,20 +103,20 @@ func same(a, b answer) bool {
 	return a.dashboard.UID == b.dashboard.UID && a.panel.Title == b.panel.Title
 }
 
-// windows are the times at which a claim is looked at.
+// windows are the times at which a claim is examined.
 type windows struct {
 	artist
 	before Mark
-	// under is from each cause's begin until a rate sees nothing of it any more,
-	// core the part in which a rate sees nothing else. Of what is shorter than a rate
-	// looks back the core is all of it, without the moment of its begin.
+	// under is from each cause's begin until a rate no longer sees it; core is the part in
+	// which a rate sees nothing else. If a cause is shorter than two ranges of a rate, core is
+	// under without a scrape interval at each end.
 	under, core []Mark
 }
 
-// watched are the windows of a claim, if the run has such a cause and some time
-// before it: of that the last phase, in which nothing else is done any more. Its
-// first rates are of the phase before and left out. Where that leaves less than a
-// rate it is phase after phase more, up to the run's start.
+// watched returns the windows of a claim, if the run has such a cause and some time before
+// it and before the first fault. Of that time it takes the part from the last phase on,
+// without the first rates, which include the phase before. If that is shorter than the
+// range of a rate, it begins one or more phases earlier, up to the run's start.
 func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	rate := run.window(step).Rate
 	w := windows{artist: artist{span: run.Span, step: step, points: run.points(step)}}
@@ -147,10 +145,10 @@ func watched(run Run, step time.Duration, claim string) (windows, bool) {
 	return w, w.under != nil && w.before.End.Sub(w.before.Begin) > step
 }
 
-// line of a panel, in parts of its height, at the times of each window.
+// stretches is a line of a panel, in parts of its height, at the times of each window.
 type stretches struct{ before, under, core []float64 }
 
-// motion finds the line that shows a cause best; nothing if none has a value.
+// motion finds the line that shows a cause best. It returns false if no line has a value.
 func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	lines, any := w.heights(p, answers)
 	if !any {
@@ -184,7 +182,7 @@ func (w windows) motion(p dashboards.Panel, answers []answer) (Motion, bool) {
 	return best, true
 }
 
-// heights are the lines of a panel as it would be drawn, and whether there are any.
+// heights returns the lines of a panel as drawn, and whether there are any.
 func (w windows) heights(p dashboards.Panel, answers []answer) (lines []stretches, any bool) {
 	var values [][]float64
 	for _, a := range answers {
@@ -225,8 +223,8 @@ func within(at time.Time, marks []Mark) bool {
 	return slices.ContainsFunc(marks, func(m Mark) bool { return !at.Before(m.Begin) && !at.After(m.End) })
 }
 
-// beyond is the share of pairs in which a value is over one from before, or
-// under it, whichever are more; of two that are the same each gets a half.
+// beyond is the share of pairs in which a value is over one from before, or under it,
+// whichever is larger. A pair of equal values counts half for both.
 func beyond(values, before []float64) float64 {
 	over := 0.0
 	for _, v := range values {
@@ -243,12 +241,12 @@ func beyond(values, before []float64) float64 {
 	return max(share, 1-share)
 }
 
-// excursion is how far values leave the range of those before.
+// excursion returns how far values leave the range of the values before.
 func excursion(before, values []float64) float64 {
 	return max(slices.Max(values)-slices.Max(before), slices.Min(before)-slices.Min(values))
 }
 
-// spread is from the lowest to the highest; of nothing 0.
+// spread returns the distance from the lowest to the highest value; 0 without values.
 func spread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -261,10 +259,10 @@ func median(values []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Calm returns the result of Moved for moments at which nothing was done: how many
-// panels it would hold to have moved (seen), of how many that it looked at. It
-// takes the longest phase in which nothing begins or ends, and lets a cause that
-// never was last for `last` there, after so much rest, over and over.
+// Calm runs Moved for moments without any cause. It returns how many panels seem to have
+// moved (seen), and how many it examined (looked). It takes the longest phase in which
+// nothing begins or ends, and repeatedly places an invented cause of length last in it,
+// after a time of length rest.
 func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Duration) (seen, looked int, err error) {
 	claims, err := allClaims()
 	if err != nil {
@@ -281,7 +279,7 @@ func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Durati
 		if err != nil {
 			return 0, 0, err
 		}
-		moved := map[string]bool{} // by panel, whatever it is about
+		moved := map[string]bool{} // by panel, for all of its claims
 		for _, m := range motions {
 			moved[m.Dashboard+m.Panel] = moved[m.Dashboard+m.Panel] || m.Seen
 		}
@@ -294,7 +292,7 @@ func Calm(ctx context.Context, src chart.Source, run Run, rest, last time.Durati
 	return seen, looked, nil
 }
 
-// allClaims is a cause for whatever a panel may be about.
+// allClaims returns a cause for each claim of each panel.
 func allClaims() ([]Cause, error) {
 	boards, err := dashboards.Load()
 	if err != nil {
@@ -314,7 +312,7 @@ func allClaims() ([]Cause, error) {
 	return all, nil
 }
 
-// quietest is the longest phase in which no fault and no load begins or ends.
+// quietest returns the longest phase in which no fault and no load begins or ends.
 func quietest(run Run) Mark {
 	var best Mark
 	for _, p := range run.Phases {

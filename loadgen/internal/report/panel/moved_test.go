@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// under is a run of ten minutes with one cause in its sixth.
+// under is a run of ten minutes with one cause in its sixth minute.
 func under(c Cause) Run {
 	c.Begin, c.End = at(300), at(360)
 	return Run{Span: span, Phases: []Mark{{"steady", at(0), at(300)}, {"fault", at(300), at(360)}}, Causes: []Cause{c}}
@@ -36,8 +36,8 @@ func moved(t *testing.T, src chart.Source, run Run) []Motion {
 	return all
 }
 
-// TestMoved: a panel shows its fault if a line is elsewhere while it lasts, and
-// not if it only goes on as before.
+// TestMoved: a panel shows its fault if a line is elsewhere during the fault, and
+// not if the line continues as before.
 func TestMoved(t *testing.T) {
 	by := func(times float64) chart.Source {
 		return one(func(s float64) float64 {
@@ -67,8 +67,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestMovedByChance: a tail that jumps about, as a p99 of few requests does, is
-// rarely taken for a fault's doing.
+// TestMovedByChance: a tail that jumps, as a p99 of few requests does, is rarely
+// taken for the effect of a fault.
 func TestMovedByChance(t *testing.T) {
 	run := under(Cause{Mark: Mark{Name: "slowFsync"}})
 	seen, looked := 0, 0
@@ -95,9 +95,9 @@ func TestMovedByChance(t *testing.T) {
 	}
 }
 
-// TestMovedShapes: motions besides a step are a short peak of a line that
-// was at rest, and a line where there was none. No motions are a step of a
-// twentieth of the panel, a peak like those before, a new line lower than others.
+// TestMovedShapes: a short peak of a line at rest, and a line where no line was
+// before, are motions too. A step of a twentieth of the panel, a peak like those
+// before, and a new line lower than others are not.
 func TestMovedShapes(t *testing.T) {
 	const peakAt = 320
 	pulse := func(s, v float64) float64 {
@@ -146,7 +146,7 @@ func cond(is bool, then, otherwise float64) float64 {
 	return otherwise
 }
 
-// TestClaims: a claim that names a component is not about another one's fault.
+// TestClaims: a claim that names a component is not about a fault of another one.
 func TestClaims(t *testing.T) {
 	kill := Cause{Mark: Mark{Name: "kill"}, Of: []string{"kube-scheduler"}}
 	for claim, want := range map[string]bool{"kill": true, "kill kube-scheduler": true, "kill etcd": false, "pause": false} {
@@ -161,8 +161,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestCauses: of a run's causes the timeline tells the component, the scenario
-// how a webhook fails, and the loads of phases.
+// TestCauses: the timeline has the component of a cause; the scenario has how a webhook
+// fails, and the loads of phases.
 func TestCauses(t *testing.T) {
 	s, err := scenario.Parse("s.yaml", []byte(strings.TrimSpace(`
 apiVersion: stormglass/v1alpha1

@@ -20,13 +20,13 @@ var files embed.FS
 //go:embed panels.css
 var style string
 
-// Style returns the CSS that the output of HTML needs besides the report's own.
+// Style returns the CSS that the output of HTML needs in addition to the report's own.
 func Style() string { return style }
 
-// MostBytes bounds what HTML gives. A run with more to show gets fewer points.
+// MostBytes bounds the output of HTML. A larger run gets fewer points.
 const MostBytes = 1 << 20
 
-// leastPoints of a line: with fewer it shows nothing.
+// leastPoints is the minimum number of points of a line: with fewer it shows nothing.
 const leastPoints = 20
 
 type section struct {
@@ -56,9 +56,9 @@ type stretch struct {
 	Odd  bool
 }
 
-// HTML draws all dashboards, each folded up, into the page of a report. It
-// needs Style. A nil src means that nothing was recorded, which the page says.
-// An error is of ctx or of the dashboards; a query that fails says so in its panel.
+// HTML draws all dashboards, each folded, for the page of a report. It needs Style. A nil
+// src means that nothing was recorded, which the page says. HTML returns errors of ctx and
+// of the dashboards; a failed query is shown in its panel.
 func HTML(ctx context.Context, src chart.Source, run Run) (template.HTML, error) {
 	if src == nil || !run.End.After(run.Start) {
 		return render(view{Missing: "No metrics were recorded in this run, so there is nothing to draw."})

@@ -22,14 +22,14 @@ func at(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.
 
 var span = Span{Start: began, End: at(600), Scrape: 5 * time.Second}
 
-// sourceFunc answers by itself.
+// sourceFunc is a function as a source.
 type sourceFunc func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error)
 
 func (f sourceFunc) Range(_ context.Context, expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
 	return f(expr, start, end, step)
 }
 
-// series with a value at each step, and the label that is given.
+// series returns a series with a value at each step and the given label.
 func series(label, value string, start, end time.Time, step time.Duration, v func(time.Time) float64) chart.Series {
 	s := chart.Series{Labels: map[string]string{label: value}}
 	for t := start; !t.After(end); t = t.Add(step) {
@@ -58,7 +58,7 @@ func draw(t *testing.T, src chart.Source, run Run) string {
 	return string(page)
 }
 
-// TestPage: all dashboards are on it, folded, with words about what this is.
+// TestPage: the page has all dashboards, folded, and an explanation.
 func TestPage(t *testing.T) {
 	page := draw(t, well, Run{Span: span, Phases: []Mark{{"storm", at(60), at(120)}}, Causes: []Cause{{Mark: Mark{"kill", at(70), at(80)}}}})
 	boards, err := dashboards.Load()
@@ -122,7 +122,7 @@ func TestPageSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestPageIsBounded: thousands of series and a long run make no large page.
+// TestPageIsBounded: thousands of series and a long run do not make a large page.
 func TestPageIsBounded(t *testing.T) {
 	long := Span{began, began.Add(10 * time.Hour), time.Second}
 	crowd := sourceFunc(func(_ string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
@@ -163,8 +163,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestCheck: data, an excuse that holds, one that does not, none, and values
-// that are no numbers.
+// TestCheck: data, a true excuse, a false one, none, and values that are not
+// numbers.
 func TestCheck(t *testing.T) {
 	peers := false
 	src := sourceFunc(func(expr string, start, end time.Time, step time.Duration) ([]chart.Series, error) {
@@ -214,7 +214,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestRunOf: a fault of the plane ends with its own event, one of nodes with
+// TestRunOf: a fault of the plane ends with its own event, a fault of nodes with
 // their recovery, others with the run.
 func TestRunOf(t *testing.T) {
 	var r result.Result
@@ -265,8 +265,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestPictures: rows in the order in which they begin; counts have no halves;
-// what is over a panel's end is at its edge, with its value in the legend; and
+// TestPictures: rows are in the order in which they begin; counts have no halves;
+// values over a panel's maximum are at its edge, with their values in the legend; and
 // thresholds have their values there too.
 func TestPictures(t *testing.T) {
 	a := artist{span: span, step: 5 * time.Second, points: 121}

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/report/chart"
 )
 
-// TestRankOfEqualValuesIsByLabels asks Prometheus' engine the same again and again: it has
-// no order among equal quotients.
+// TestRankOfEqualValuesIsByLabels repeats the same query on Prometheus' engine, which has no
+// order among equal quotients.
 func TestRankOfEqualValuesIsByLabels(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "tsdb")

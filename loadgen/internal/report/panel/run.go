@@ -20,11 +20,11 @@ type Run struct {
 	Phases []Mark
 	// Zero is the moment from which the page counts time. The zero value: Start.
 	Zero time.Time
-	// Causes are the faults; of Recorded the loads too.
+	// Causes are the faults and, in the result of Recorded, the loads.
 	Causes []Cause
 }
 
-// Faults are the causes that are no loads.
+// Faults returns the causes that are not loads.
 func (r Run) Faults() []Mark {
 	var all []Mark
 	for _, c := range r.Causes {
@@ -35,8 +35,8 @@ func (r Run) Faults() []Mark {
 	return all
 }
 
-// RunOf is the run that a result and its timeline tell of, with the interval
-// between its scrapes.
+// RunOf returns the run of a result and its timeline, with the interval between its
+// scrapes.
 func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	run := Run{Span: Span{Start: r.Run.Started, End: r.Run.Ended, Scrape: scrape}}
 	phases := r.Measurements.Phases
@@ -52,8 +52,8 @@ func RunOf(r result.Result, events []result.Event, scrape time.Duration) Run {
 	return run
 }
 
-// Recorded is the run that was recorded in a directory, with its loads. It needs no
-// result: a run that was killed has a recording too.
+// Recorded returns the run that was recorded in a directory, with its loads. It needs no
+// result: a killed run has a recording too.
 func Recorded(rec *rundir.Recorded) (Run, error) {
 	if err := errors.Join(rec.Damage...); err != nil {
 		return Run{}, err
@@ -64,8 +64,8 @@ func Recorded(rec *rundir.Recorded) (Run, error) {
 	return run, nil
 }
 
-// Cause is something that was done in a run and that a panel may be about: a
-// fault, or a load of a phase.
+// Cause is an action of a run that a panel may be about: a fault, or a load of a
+// phase.
 type Cause struct {
 	// Mark has the fault's kind, or the load's.
 	Mark
@@ -73,18 +73,18 @@ type Cause struct {
 	// fails ("slow", "closed", "open"), the verbs of requests, and "slow" of
 	// watches.
 	Of []string
-	// Load tells loads from faults.
+	// Load is true for loads and false for faults.
 	Load bool
 }
 
-// is reports whether a panel's claim is about the cause: its name, and after a
-// space what it must be of, if that matters: "kill", "kill etcd".
+// is reports whether a panel's claim is about the cause. A claim has the cause's name and,
+// if it matters, a space and one of Of: "kill", "kill etcd".
 func (c Cause) is(claim string) bool {
 	name, of, _ := strings.Cut(claim, " ")
 	return c.Name == name && (of == "" || slices.Contains(c.Of, of))
 }
 
-// kindsOf are the kinds of some components.
+// kindsOf returns the kinds of components.
 func kindsOf(components []string) []string {
 	var all []string
 	for _, name := range components {
@@ -95,9 +95,8 @@ func kindsOf(components []string) []string {
 	return all
 }
 
-// causes adds to a run's faults what its scenario knows of them, and the loads
-// of its phases. Loads of the background have no time without them to be held
-// against.
+// causes adds to a run's faults the details from its scenario, and the loads of its
+// phases. It leaves out background loads: no time without them exists for comparison.
 func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	all := slices.Clone(run.Causes)
 	for _, ran := range phases {
@@ -121,14 +120,14 @@ func causes(run Run, s *scenario.Scenario, phases []result.Phase) []Cause {
 	return all
 }
 
-// mayFail reports whether faults of a kind are told apart by how they fail, as webhooks
-// are.
+// mayFail reports whether faults of a kind differ by how they fail, as webhooks
+// do.
 func mayFail(kind string) bool {
 	k, _ := control.FaultKindOf(kind)
 	return k.Has("fails")
 }
 
-// failures is how the faults of a kind in a phase fail.
+// failures returns how the faults of a kind in a phase fail.
 func failures(kind string, faults []scenario.Fault) []string {
 	var all []string
 	for _, f := range faults {
@@ -147,7 +146,7 @@ func failures(kind string, faults []scenario.Fault) []string {
 	return all
 }
 
-// manners lists the properties of a load that a panel may ask for.
+// manners lists the properties of a load that a panel's claim may require.
 func manners(l scenario.Load) []string {
 	var all []string
 	if l.Slow.Fraction > 0 {

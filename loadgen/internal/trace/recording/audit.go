@@ -16,14 +16,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// AuditOptions of a recording from audit logs. Logs and Out are needed.
+// AuditOptions configure a recording of audit logs. Logs and Out are required.
 type AuditOptions struct {
-	// Logs are files, plain or compressed with gzip; "-" is Stdin.
+	// Logs are files, plain or compressed with gzip. "-" means Stdin.
 	Logs  []string
 	Stdin io.Reader
-	// Out is the trace's file; one that ends in .gz is compressed.
+	// Out is the path of the trace. A name that ends in .gz gives a compressed trace.
 	Out string
-	// From and To cut the time that is recorded; zero: all of the logs.
+	// From and To limit the recorded time. Zero means no limit.
 	From, To time.Time
 	// KeepNames keeps the names of users, namespaces and objects instead of hashes.
 	KeepNames bool
@@ -31,7 +31,7 @@ type AuditOptions struct {
 	KeepSystem bool
 }
 
-// Audit makes a trace of audit logs. Errors that the logs are to blame for are those of usage.
+// Audit records a trace from audit logs. Invalid logs give a usage error.
 func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	a := &audit{recorder: newRecorder(o.Out, o.KeepNames), o: o, accounts: newAccounts()}
 	a.from, a.to = o.From, o.To
@@ -59,17 +59,17 @@ func Audit(ctx context.Context, o AuditOptions) (*Recording, error) {
 	return a.write(ctx, trace.Header{Source: fmt.Sprintf("%d audit logs, %d events", len(o.Logs), a.events)})
 }
 
-// audit is a recording of audit logs under way.
+// audit is the state of a recording of audit logs.
 type audit struct {
 	*recorder
 	o        AuditOptions
 	accounts *accounts
 	query    query
 	beta     int64
-	reads    bool // one was a get, list or watch
+	reads    bool // a request was a get, list or watch
 }
 
-// nothing says why there is no event.
+// nothing returns the error for logs without events.
 func (a *audit) nothing() error {
 	what := "the logs are empty"
 	if len(a.notes) > 0 {
@@ -142,7 +142,7 @@ func (a *audit) readEvents(ctx context.Context, r *auditlog.Reader, log int) err
 	return nil
 }
 
-// add keeps what a trace needs of an event.
+// add stores the fields of an event that a trace needs.
 func (a *audit) add(log int, e *auditlog.Event) {
 	user := a.strings.number(e.User)
 	if len(e.UserUID) > 0 && bytes.HasPrefix(e.User, []byte("system:serviceaccount:")) {
@@ -164,7 +164,7 @@ func (a *audit) add(log int, e *auditlog.Event) {
 	a.records.add(rec)
 }
 
-// reason says why a request is left out; empty: it is not.
+// reason returns why a request is left out, or "" if it is kept.
 func (a *audit) reason(e *auditlog.Event) string {
 	if len(e.Object.Resource) == 0 {
 		return forNoResource
@@ -182,7 +182,7 @@ func (a *audit) reason(e *auditlog.Event) string {
 	return systemSource(string(e.User), string(e.UserAgent))
 }
 
-// describe fills in a request that is kept.
+// describe stores the fields of a request that is kept.
 func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) {
 	number := a.strings.number
 	s.user, s.as, s.agent = user, number(e.As), number(e.UserAgent)
@@ -199,11 +199,11 @@ func (a *audit) describe(s *shape, rec *record, user uint32, e *auditlog.Event) 
 	rec.size = uint32(min(e.Body.Size, math.MaxUint32))
 }
 
-// patchType is the content type of a patch, as far as its query and its body tell: events do
-// not have it.
+// patchType derives the content type of a patch from its query and its body, if possible. Events do
+// not contain it.
 func patchType(e *auditlog.Event, q *query) string {
 	switch {
-	case q.forced, e.Body.Typed && q.manager: // only an apply has force, or has to say its kind
+	case q.forced, e.Body.Typed && q.manager: // only an apply uses force, or must state its kind
 		return "application/apply-patch+yaml"
 	case e.Body.Array:
 		return "application/json-patch+json"
@@ -223,7 +223,7 @@ func (r *interruptible) Read(p []byte) (int, error) {
 		err  error
 	}
 	done := make(chan answer, 1)
-	go func() { // stays behind if ctx ends first: a read cannot be cut short
+	go func() { // continues if ctx ends first, because a read cannot be interrupted
 		data := make([]byte, len(p))
 		n, err := r.from.Read(data)
 		done <- answer{data[:n], err}

@@ -19,7 +19,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// logged is an event in a few words: its times are seconds after 10:00.
+// logged is a short form of an event. Its times are seconds after 10:00.
 type logged struct {
 	id, stage, verb, uri, user, uid, as, agent string
 	resource, ns, name, group, sub, body       string
@@ -27,7 +27,7 @@ type logged struct {
 	code                                       int
 }
 
-// clockTime is 10:00 and some seconds.
+// clockTime returns 10:00 plus some seconds.
 func clockTime(seconds float64) time.Time {
 	return time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -67,7 +67,7 @@ func writeText(t *testing.T, text string) string {
 	return path
 }
 
-// recordAudit makes a trace and reads it back.
+// recordAudit records a trace and reads it back.
 func recordAudit(t *testing.T, o AuditOptions) (*Recording, []trace.Request) {
 	t.Helper()
 	o.Out = filepath.Join(t.TempDir(), "storm.trace.gz")
@@ -105,7 +105,7 @@ func readBack(t *testing.T, r *Recording) []trace.Request {
 	}
 }
 
-// refused makes no trace, for a reason that the user can mend.
+// refused checks that a recording fails with a usage error.
 func refused(t *testing.T, o AuditOptions, want string) {
 	t.Helper()
 	o.Out = filepath.Join(t.TempDir(), "storm.trace")
@@ -183,7 +183,7 @@ func TestWatchesArePairedByAuditID(t *testing.T) {
 	}
 	shape := trace.Request{Verb: "watch", Version: "v1", Resource: "pods", ResourceVersion: "7", InitialEvents: true, Code: 200}
 	carried, whole, open := shape, shape, shape
-	carried.At, carried.Took = 0, 2e6 // it was open when the log began at 10:00:01
+	carried.At, carried.Took = 0, 2e6 // open when the log began at 10:00:01
 	whole.At, whole.Took = 1e6, 3e6
 	open.At, open.Took = 3e6, 3e6 // until the end of the log at 10:00:07
 	if want := []trace.Request{carried, whole, open}; !reflect.DeepEqual(watches, want) {
@@ -291,12 +291,12 @@ func TestLogsOfTwoClustersAreRefused(t *testing.T) {
 	refused(t, AuditOptions{Logs: []string{writeText(t, one), writeText(t, other)}}, "these are logs of two clusters: system:serviceaccount:")
 	recordAudit(t, AuditOptions{Logs: []string{writeText(t, one), writeText(t, of(1, 500))}})
 
-	// In one file, as from a collector of both.
+	// One file with both clusters, for example from a log collector.
 	at := func(seconds float64, uid string) logged {
 		return logged{id: fmt.Sprint(seconds), at: seconds, resource: "pods", user: "system:serviceaccount:shop:operator", uid: uid}
 	}
 	refused(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(1, "u2"), at(90, "u1"), at(91, "u2"))}}, "has uid u1 and uid u2")
-	// An account that was made anew is of one cluster.
+	// An account that was recreated belongs to one cluster.
 	recordAudit(t, AuditOptions{Logs: []string{write(t, at(0, "u1"), at(80, "u1"), at(85, "u2"), at(200, "u2"))}})
 
 	r, _ := recordAudit(t, AuditOptions{Logs: []string{write(t, logged{id: "1", resource: "pods"}), write(t, logged{id: "2", resource: "pods"})}})

@@ -6,11 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// unknownUser is the name of actors of which only the program is known.
+// unknownUser is the user name of actors for which only the program is known.
 const unknownUser = "unknown"
 
-// change is a write that is known from what it did. Its actor is a program; reason is why it is
-// left out, if it is.
+// change is a write that was derived from its effect. Its actor is a program. reason is why it is
+// left out, or "".
 type change struct {
 	at                                              int64 // microseconds since 1970
 	actor, verb, group, version, resource           string
@@ -18,7 +18,7 @@ type change struct {
 	code, size                                      int
 }
 
-// change adds a write, whose end is not known.
+// change adds a write. Its end is unknown.
 func (rec *recorder) change(c change) {
 	number := func(text string) uint32 { return rec.strings.number([]byte(text)) }
 	s := shape{dropped: c.reason}

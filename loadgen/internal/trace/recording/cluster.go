@@ -22,19 +22,19 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// ClusterOptions of a recording from a cluster. Out and For are needed.
+// ClusterOptions configure a recording of a cluster. Out and For are required.
 type ClusterOptions struct {
-	// For is how long changes are watched.
+	// For is how long the recording watches changes.
 	For time.Duration
 	Out string
-	// KeepNames and KeepSystem are as in AuditOptions.
+	// KeepNames and KeepSystem have the same meaning as in AuditOptions.
 	KeepNames, KeepSystem bool
-	// Step, if not nil, is told what happens.
+	// Step, if not nil, is called with progress messages.
 	Step func(string)
 }
 
-// Cluster counts the objects of a cluster and makes a trace of the changes that come until For
-// has passed: who reads is not seen. It lists metadata in pages, a few objects of each resource
+// Cluster counts the objects of a cluster and records a trace of the changes during For.
+// It cannot see reads. It lists metadata in pages, some objects of each resource
 // for their sizes, and the pods for their nodes.
 func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recording, error) {
 	resources, notes, err := watchable(cfg)
@@ -76,14 +76,14 @@ func (c *clusterRecording) step(format string, args ...any) {
 	}
 }
 
-// resourceStart is a resource and the revision from which its changes are watched.
+// resourceStart is a resource and the resourceVersion from which its changes are watched.
 type resourceStart struct {
 	schema.GroupVersionResource
 	revision string
 }
 
-// watchable lists the resources that can be listed and watched, each in its preferred version.
-// Events are those of the core group: the other group has the same.
+// watchable returns the resources that support list and watch, each in its preferred version.
+// It skips Events in events.k8s.io, because the core group has the same objects.
 func watchable(cfg *rest.Config) (all []schema.GroupVersionResource, notes []string, err error) {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -108,7 +108,7 @@ func watchable(cfg *rest.Config) (all []schema.GroupVersionResource, notes []str
 	return all, notes, nil
 }
 
-// seen is a change that a watch has brought.
+// seen is a change that a watch delivered.
 type seen struct {
 	at       time.Time
 	resource schema.GroupVersionResource
@@ -116,7 +116,7 @@ type seen struct {
 	object   *metav1.PartialObjectMetadata
 }
 
-// watchAll notes the changes of all resources until For has passed.
+// watchAll records the changes of all resources until For has passed.
 func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart) error {
 	watching, stop := context.WithTimeout(ctx, c.o.For)
 	defer stop()
@@ -142,7 +142,7 @@ func (c *clusterRecording) watchAll(ctx context.Context, starts []resourceStart)
 	return ctx.Err()
 }
 
-// watch sends the changes of a resource, until ctx ends or its history is gone.
+// watch sends the changes of a resource until ctx ends or the watch fails.
 func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to chan<- seen) error {
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, start.revision, watcher{c.client.Resource(start.GroupVersionResource)})
 	if err != nil {
@@ -173,14 +173,14 @@ func (c *clusterRecording) watch(ctx context.Context, start resourceStart, to ch
 	}
 }
 
-// watcher is a watch of a resource, as client-go's RetryWatcher takes it.
+// watcher watches a resource in the form that client-go's RetryWatcher requires.
 type watcher struct{ metadata.Getter }
 
 func (w watcher) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	return w.Watch(ctx, o)
 }
 
-// add makes a request of a change.
+// add converts a change to a request.
 func (c *clusterRecording) add(s seen) {
 	c.events++
 	ch := change{
@@ -209,7 +209,7 @@ func (c *clusterRecording) add(s seen) {
 	c.change(ch)
 }
 
-// lastManager is the last entry of an object's managedFields by its time.
+// lastManager returns the most recent entry of an object's managedFields.
 func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	o, ok := object.(metav1.Object)
 	if !ok {
@@ -223,8 +223,9 @@ func lastManager(object runtime.Object) (last metav1.ManagedFieldsEntry) {
 	return last
 }
 
-// managerSource says which part of the control plane or of a node made a change, by the
-// program's name, or of a deletion by what controls the object; empty: it is a client's.
+// managerSource returns the part of the control plane or of a node that made a change, or ""
+// for other clients. It depends on the program's name or, for a deletion, on the object and
+// its controller.
 func managerSource(verb, manager string, object metav1.Object, resource schema.GroupResource) string {
 	switch manager {
 	case "kubelet":

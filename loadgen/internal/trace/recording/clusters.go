@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// accounts notes which service account had which uid, by which logs of several clusters are
-// told apart: a cluster's service account has one uid until it is made anew.
+// accounts records the uids of service accounts, to detect logs of several
+// clusters: a service account keeps its uid until it is recreated.
 type accounts struct {
 	seen map[accountUID]*sighting
-	// last is the one that was noted last, and at its sighting.
+	// last is the most recent account, and at is its sighting.
 	last accountUID
 	at   *sighting
 }
 
-// accountUID is a service account with a uid, by their numbers of strings.
+// accountUID is a service account with a uid, as numbers of strings.
 type accountUID struct{ user, uid uint32 }
 
 // sighting is where and when a service account had a uid.
@@ -45,13 +45,13 @@ func (a *accounts) note(log int, user, uid uint32, at int64) {
 	}
 }
 
-// overlap of two uids of one account that a token which is still cached cannot explain
-// (kube-apiserver caches them for 10 seconds).
+// overlap is the longest time for which two uids of one account may coexist because of a cached token
+// (kube-apiserver caches tokens for 10 seconds).
 const overlap = time.Minute
 
-// check returns an error if the logs are of several clusters: a service account has two uids
-// at one time, or all service accounts that two logs share have other uids in the one than in
-// the other. compared is false if no two of the logs share one.
+// check returns an error if the logs come from several clusters: a service account has two uids
+// at the same time, or all service accounts that two logs share have different uids in these
+// logs. compared is false if no two logs share a service account.
 func (a *accounts) check(text func(uint32) string, logs []string) (compared bool, err error) {
 	byUser := map[uint32][]accountUID{}
 	for key := range a.seen {
@@ -76,7 +76,7 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 				}
 				for _, m := range a.seen[x].logs {
 					for _, n := range a.seen[y].logs {
-						if m != n { // in one log it was made anew
+						if m != n { // within one log the account was recreated
 							pair(shared, m, n).differs(user, x.uid, y.uid)
 						}
 					}
@@ -101,10 +101,10 @@ func (a *accounts) check(text func(uint32) string, logs []string) (compared bool
 	return len(shared) > 0, nil
 }
 
-// pairOfLogs is what two logs say of the service accounts that are in both.
+// pairOfLogs compares the service accounts that occur in two logs.
 type pairOfLogs struct {
-	same  bool // one has the same uid in both
-	count int  // of those with other uids
+	same  bool // an account has the same uid in both
+	count int  // number of accounts with different uids
 	user  uint32
 	uids  [2]uint32
 }

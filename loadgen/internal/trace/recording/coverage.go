@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// span is the time of a log from its first event to its last, in microseconds since 1970.
+// span is the time from the first event of a log to its last, in microseconds since 1970.
 type span struct{ from, to int64 }
 
-// Bounds below which what logs do not cover is no matter.
+// Thresholds below which missing logs are ignored.
 const (
 	shortestGap   = time.Minute
 	smallestShare = 0.05
 	shortestShare = 10 * time.Second
 )
 
-// coverage says, a line each, where logs leave gaps, and where the logs of only some of
-// several API servers are there. That cannot be told if logs were given twice.
+// coverage returns notes on gaps in the logs, and on times for which the logs of some of
+// several API servers are missing. It cannot detect the latter if logs were given twice.
 func coverage(spans []span, twice bool) (notes []string) {
 	type edge struct {
 		at   int64
@@ -44,7 +44,7 @@ func coverage(spans []span, twice bool) (notes []string) {
 		}
 		logs += e.step
 	}
-	// As many servers as are logged at a time, for a time that matters.
+	// Assume as many servers as are logged concurrently for a significant share of the time.
 	times := map[int]int64{}
 	servers := 0
 	for _, s := range stretches {
@@ -76,5 +76,5 @@ func coverage(spans []span, twice bool) (notes []string) {
 	return notes
 }
 
-// clock is a time as --from and --to take it.
+// clock formats a time as --from and --to accept it.
 func clock(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }

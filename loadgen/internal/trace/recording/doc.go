@@ -1,3 +1,3 @@
-// Package recording makes traces: from audit logs, from the changes in a cluster, and from
-// the traces of SimKube.
+// Package recording records traces from audit logs, from the changes in a cluster, and from
+// SimKube traces.
 package recording

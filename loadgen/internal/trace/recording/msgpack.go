@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// unpacker reads the values of MessagePack one after the other (github.com/msgpack/msgpack,
+// unpacker reads MessagePack values one after another (github.com/msgpack/msgpack,
 // spec.md).
 type unpacker struct {
 	from interface {
@@ -18,7 +18,7 @@ type unpacker struct {
 	depth int
 }
 
-// Bounds of what a value may be: deeper or longer ones come from damage.
+// Limits of a value. Deeper or longer values indicate a damaged file.
 const (
 	deepestValue  = 200
 	longestString = 16 << 20
@@ -29,8 +29,8 @@ var (
 	errLong = errors.New("it has a string of more than 16 MiB")
 )
 
-// value reads any value: nil, bool, int64, uint64, float64, string, []any or map[string]any. A
-// key that is no string is left out with its value.
+// value reads a value: nil, bool, int64, uint64, float64, string, []any or map[string]any. It
+// skips map entries whose key is not a string.
 func (u *unpacker) value() (any, error) {
 	if u.depth++; u.depth > deepestValue {
 		return nil, errDeep
@@ -78,7 +78,7 @@ func (u *unpacker) value() (any, error) {
 	return nil, fmt.Errorf("it has a value of type 0x%02x, which these traces do not use", c)
 }
 
-// number reads a number of some bytes, the highest first.
+// number reads a big-endian number.
 func (u *unpacker) number(bytes int) (uint64, error) {
 	var buf [8]byte
 	if _, err := io.ReadFull(u.from, buf[8-bytes:]); err != nil {
@@ -101,7 +101,7 @@ func (u *unpacker) signed(bytes int) (any, error) {
 	return int64(n<<shift) >> shift, err
 }
 
-// sized reads a value after its size.
+// sized reads a size and then a value of that size.
 func (u *unpacker) sized(bytes int, read func(int) (any, error)) (any, error) {
 	n, err := u.number(bytes)
 	if err != nil {
@@ -122,7 +122,7 @@ func (u *unpacker) text(length int) (any, error) {
 }
 
 func (u *unpacker) array(length int) (any, error) {
-	var all []any // as long as it is said to be only if so much comes
+	var all []any // not allocated in advance, because a damaged length may be huge
 	for range length {
 		v, err := u.value()
 		if err != nil {
@@ -151,13 +151,13 @@ func (u *unpacker) object(length int) (any, error) {
 	return all, nil
 }
 
-// mapLength reads the head of a map, whose keys and values are read one by one.
+// mapLength reads the head of a map. The caller reads its keys and values.
 func (u *unpacker) mapLength() (int, error) { return u.head(0x80, 0xde) }
 
-// arrayLength reads the head of an array.
+// arrayLength reads the head of an array. The caller reads its values.
 func (u *unpacker) arrayLength() (int, error) { return u.head(0x90, 0xdc) }
 
-// head reads the head of a map or an array: its short form, or one with 16 or 32 bits.
+// head reads the head of a map or an array, in its short form or with 16 or 32 bits.
 func (u *unpacker) head(short, long byte) (int, error) {
 	c, err := u.from.ReadByte()
 	switch {
@@ -172,7 +172,7 @@ func (u *unpacker) head(short, long byte) (int, error) {
 	return 0, fmt.Errorf("a value of type 0x%02x is where a map or a list belongs", c)
 }
 
-// cutOff is the error of a file that ends within a value.
+// cutOff converts an io.EOF within a value to io.ErrUnexpectedEOF.
 func cutOff(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

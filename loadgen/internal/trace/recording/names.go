@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// names replaces names by hashes with a key that is drawn for each recording and not kept, so
-// that equal names stay equal and nobody can guess them. The zero value keeps names.
+// names replaces names by hashes. The key is random for each recording and is not stored, so
+// that equal names stay equal but cannot be guessed. The zero value keeps all names.
 type names struct {
 	mac      hash.Hash
 	encoding *base32.Encoding
-	// known are hashes made before; it is emptied when it is full.
+	// known caches hashes. It is cleared when it is full.
 	known map[string]string
 }
 
-// mostKnown bounds the hashes that are remembered.
+// mostKnown is the maximum number of cached hashes.
 const mostKnown = 1 << 14
 
 func newNames() *names {
@@ -33,11 +33,11 @@ func newNames() *names {
 	}
 }
 
-// alphabet is that of Kubernetes' names.
+// alphabet contains only characters that are valid in Kubernetes names.
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
-// hash is a name of 14 characters that is valid wherever a name of Kubernetes is. The empty
-// name stays, and those of the namespaces that every cluster has.
+// hash returns a name of 14 characters that is valid as any name in Kubernetes. It keeps the
+// empty name and the names of the namespaces that every cluster has.
 func (n *names) hash(name string) string {
 	if n.mac == nil {
 		return name
@@ -60,8 +60,8 @@ func (n *names) hash(name string) string {
 	return hashed
 }
 
-// object is the hash of an object's name; those that are made of a group's name, which the
-// trace has anyway, stay.
+// object hashes an object's name. It keeps names that contain a group's name, because the
+// trace contains that name anyway.
 func (n *names) object(group, resource, name string) string {
 	if group == "apiextensions.k8s.io" && resource == "customresourcedefinitions" || group == "apiregistration.k8s.io" && resource == "apiservices" {
 		return name
@@ -69,8 +69,8 @@ func (n *names) object(group, resource, name string) string {
 	return n.hash(name)
 }
 
-// user is the hash of a user; of a service account and a node only the names within are
-// hashed, and other names that begin with system: stay.
+// user hashes a user name. For service accounts and nodes it hashes only the names within;
+// it keeps other names that begin with "system:".
 func (n *names) user(name string) string {
 	if n.mac == nil {
 		return name
@@ -88,8 +88,8 @@ func (n *names) user(name string) string {
 	return n.hash(name)
 }
 
-// labelSelector hashes the values in a selector; one that no API server would take is hashed
-// as a whole.
+// labelSelector hashes the values in a label selector. It hashes an invalid selector as a
+// whole.
 func (n *names) labelSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -117,7 +117,7 @@ func (n *names) labelSelector(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// fieldSelector hashes the values in a selector that are names.
+// fieldSelector hashes the values in a field selector that are names.
 func (n *names) fieldSelector(text string) string {
 	if n.mac == nil || text == "" {
 		return text
@@ -137,7 +137,7 @@ func (n *names) fieldSelector(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// isKind reports whether a field has one of a few values that Kubernetes names.
+// isKind reports whether a field only has values that Kubernetes defines.
 func isKind(field string) bool {
 	switch field {
 	case "status.phase", "type", "reason", "reportingComponent", "source", "spec.unschedulable", "spec.restartPolicy", "spec.schedulerName",

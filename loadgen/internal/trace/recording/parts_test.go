@@ -87,7 +87,7 @@ func TestSelectorsOfAllFormsAreHashed(t *testing.T) {
 	}
 }
 
-// BenchmarkReadLog records a log of 100,000 events: the time and the memory for each.
+// BenchmarkReadLog measures the time and memory for recording a log of 100,000 events.
 func BenchmarkReadLog(b *testing.B) {
 	const lines = 100000
 	dir := b.TempDir()

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// query holds the parameters of a request that a trace keeps.
+// query holds the query parameters of a request that a trace needs.
 type query struct {
 	labels, fields, revision     []byte
 	limit                        int64
@@ -15,7 +15,7 @@ type query struct {
 	scratchLabels, scratchFields []byte
 }
 
-// parse reads the query of a URI; what cannot be unescaped stays as it is.
+// parse parses the query of a URI. It keeps values that cannot be unescaped unchanged.
 func (q *query) parse(raw []byte) {
 	*q = query{scratchLabels: q.scratchLabels, scratchFields: q.scratchFields}
 	for len(raw) > 0 {
@@ -49,7 +49,7 @@ func (q *query) parse(raw []byte) {
 	}
 }
 
-// unescape returns what a value stands for, in scratch if it has escapes.
+// unescape returns the unescaped value. It uses scratch if value has escapes.
 func unescape(scratch *[]byte, value []byte) []byte {
 	if bytes.IndexByte(value, '%') < 0 && bytes.IndexByte(value, '+') < 0 {
 		return value

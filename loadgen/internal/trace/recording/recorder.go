@@ -12,27 +12,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Recording is what a recording has found.
+// Recording is the result of a recording.
 type Recording struct {
-	// Lines and Events are those of the source.
+	// Lines and Events count the lines and events of the source.
 	Lines  int64 `json:"lines,omitempty"`
 	Events int64 `json:"events,omitempty"`
-	// Out is the trace's file.
+	// Out is the path of the trace.
 	Out     string        `json:"out"`
 	Header  trace.Header  `json:"header"`
 	Summary trace.Summary `json:"summary"`
 }
 
-// recorder holds the requests of a recording until it is written.
+// recorder holds the requests of a recording until the trace is written.
 type recorder struct {
 	out       string
 	keepNames bool
-	// from and to cut the time that is recorded; zero: from the first request to the last.
+	// from and to limit the recorded time. Zero means from the first request to the last.
 	from, to time.Time
 
 	strings *stringTable
 	records *records
-	spans   []span // of the sources
+	spans   []span // one for each source
 	lines   int64
 	events  int64
 	changes uint64
@@ -48,7 +48,7 @@ func (rec *recorder) note(format string, args ...any) {
 	rec.notes = append(rec.notes, fmt.Sprintf(format, args...))
 }
 
-// micros is a time in microseconds since 1970; that of the zero time is before all others.
+// micros returns a time in microseconds since 1970. The zero time is before all others.
 func micros(t time.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64
@@ -56,11 +56,11 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// window is the time that a trace has, in microseconds since 1970.
+// window is the time that a trace covers, in microseconds since 1970.
 type window struct{ start, end int64 }
 
-// window returns that of --from and --to, or from the receipt of the first request to end until the
-// last event. Before that receipt the logs lack the requests that had ended already.
+// window returns the window between --from and --to. By default it begins when the first request to end was received and ends
+// at the last event. Before its beginning the logs lack requests that had already ended.
 func (rec *recorder) window() (w window) {
 	first := int64(math.MaxInt64)
 	w.start, w.end = math.MaxInt64, math.MinInt64
@@ -86,16 +86,16 @@ func (rec *recorder) window() (w window) {
 	return w
 }
 
-// placed is a request within the window.
+// placed describes a request within the window.
 type placed struct {
 	at, took  trace.Micros
 	dropped   string
-	carried   bool // it was open when the window begins
-	unended   bool // its end is not in the logs
-	stillOpen bool // it is a watch that is open at the end of the window
+	carried   bool // was open when the window began
+	unended   bool // its end is missing in the logs
+	stillOpen bool // a long-running request that is open at the end of the window
 }
 
-// place says when a request was in the window, or why it is left out.
+// place returns when a request was in the window, or why it is left out.
 func (w window) place(r *record, s *shape) (p placed) {
 	p.dropped = s.dropped
 	at, end := r.at, r.end
@@ -123,12 +123,12 @@ func (w window) place(r *record, s *shape) (p placed) {
 	return p
 }
 
-// actor is a client by the numbers of its strings.
+// actor identifies a client by the numbers of its strings.
 type actor struct{ user, as, agent uint32 }
 
 func (s *shape) actor() actor { return actor{s.user, s.as, s.agent} }
 
-// write makes the trace of all records. The header has the source, and what only that knows.
+// write writes the trace of all records. h contains the fields that only the source knows.
 func (rec *recorder) write(ctx context.Context, h trace.Header) (*Recording, error) {
 	duplicates := rec.records.pair()
 	w := rec.window()
@@ -193,7 +193,7 @@ func count(yes bool) int64 {
 	return 0
 }
 
-// actors numbers the actors, those with most requests first.
+// actors numbers the actors by their number of requests, highest first.
 func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[actor]int, all []trace.Actor) {
 	keys := make([]actor, 0, len(requests))
 	for key := range requests {
@@ -213,7 +213,7 @@ func (rec *recorder) actors(requests map[actor]int64, names *names) (of map[acto
 	return of, all
 }
 
-// writeRequests writes the requests that are kept, and summarizes them.
+// writeRequests writes and summarizes the requests that are kept.
 func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window, actors map[actor]int, names *names) (trace.Summary, error) {
 	to, err := trace.Create(rec.out, h)
 	if err != nil {
@@ -251,7 +251,7 @@ func (rec *recorder) writeRequests(ctx context.Context, h trace.Header, w window
 	return tally.Summary(h.Length), nil
 }
 
-// described returns what the requests of a shape have in common, each made once.
+// described returns a function that returns the common fields of a shape's requests. It caches them.
 func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) trace.Request {
 	made := map[uint32]trace.Request{}
 	text := rec.strings.string
@@ -275,5 +275,5 @@ func (rec *recorder) described(actors map[actor]int, names *names) func(uint32) 
 	}
 }
 
-// mostMade bounds the shapes that are held ready.
+// mostMade is the maximum number of cached shapes.
 const mostMade = 1 << 14

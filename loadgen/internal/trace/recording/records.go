@@ -8,23 +8,23 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/auditlog"
 )
 
-// record is an event, and after pair a request, in few bytes and without pointers.
+// record is an event or, after pair, a request. It is small and has no pointers.
 type record struct {
 	id uint64 // a hash of auditID
-	// at and end are microseconds since 1970; end is that of the stage, and zero after pair if
+	// at and end are in microseconds since 1970. end is the time of the stage. It is zero after pair if
 	// the request has not ended.
 	at, end int64
-	// shape is what it has in common with others; name and revision are in the table of strings.
+	// shape is the number of a shape. name and revision are numbers in the table of strings.
 	shape, name, revision uint32
 	size                  uint32
 	code                  uint16
 	stage                 auditlog.Stage
 }
 
-// shape is what many requests have in common, by numbers of strings.
+// shape holds the common fields of many requests, as numbers of strings.
 type shape struct {
-	// dropped is the reason for which its requests are left out, and the rest is empty then
-	// but for longRunning.
+	// dropped is the reason for leaving out its requests. If it is set, all other fields except
+	// longRunning are empty.
 	dropped     string
 	longRunning bool
 
@@ -36,11 +36,11 @@ type shape struct {
 	paged, initialEvents, dryRun                bool
 }
 
-// buckets is the number of parts that records are kept in, by their id: the events of one
-// request are in the same part, and none has to be copied as all of them grow.
+// buckets is the number of parts for the records, by id. The events of one
+// request are in the same part, and a part can grow while the other parts are not copied.
 const buckets = 64
 
-// records holds events until all are read.
+// records holds all events until the logs were read.
 type records struct {
 	parts   [buckets][]record
 	shapes  []shape
@@ -51,7 +51,7 @@ func newRecords() *records {
 	return &records{numbers: map[shape]uint32{}}
 }
 
-// idOf is the FNV-1a hash of an auditID.
+// idOf returns the FNV-1a hash of an auditID.
 func idOf(auditID []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range auditID {
@@ -76,8 +76,8 @@ func (r *records) shape(s shape) uint32 {
 	return number
 }
 
-// pair makes one record of all events of a request, and returns how many events were there
-// twice.
+// pair merges all events of a request into one record, and returns the number of duplicate
+// events.
 func (r *records) pair() (duplicates int64) {
 	for i, part := range r.parts {
 		slices.SortFunc(part, func(a, b record) int {
@@ -103,7 +103,7 @@ func (r *records) pair() (duplicates int64) {
 	return duplicates
 }
 
-// merge is the later of two events of a request, with what only the earlier has.
+// merge returns the later of two events of a request, completed with fields that only the earlier one has.
 func merge(earlier, later record) record {
 	if later.name == 0 {
 		later.name = earlier.name
@@ -117,7 +117,7 @@ func merge(earlier, later record) record {
 	return later
 }
 
-// each calls visit with all records in the order of time.
+// each calls visit with all records in chronological order.
 func (r *records) each(visit func(*record) error) error {
 	var cursors cursors
 	for _, part := range r.parts {
@@ -140,7 +140,7 @@ func (r *records) each(visit func(*record) error) error {
 	return nil
 }
 
-// cursors are the rests of parts, a heap by the time of their first record.
+// cursors is a heap of the rests of parts, ordered by their first record.
 type cursors [][]record
 
 func (c cursors) Len() int      { return len(c) }

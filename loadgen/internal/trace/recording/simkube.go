@@ -19,18 +19,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// SimKubeOptions of a recording from a trace of SimKube. File and Out are needed.
+// SimKubeOptions configure a recording of a SimKube trace. File and Out are required.
 type SimKubeOptions struct {
 	File, Out string
 	KeepNames bool
 }
 
-// simKubeVersion is that of SimKube's traces, by sk-core/src/trace of its release 2.7.
+// simKubeVersion is the version of SimKube's trace format, according to sk-core/src/trace in release 2.7.
 const simKubeVersion = 2
 
-// SimKube makes a trace of a trace of SimKube: the first time that an object was applied
-// becomes a create, the next ones updates. Errors that the file is to blame for are those of
-// usage.
+// SimKube converts a SimKube trace to a trace. The first apply of an object
+// becomes a create, later ones become updates. An invalid file gives a usage
+// error.
 func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	f, err := userfile.Open(o.File, math.MaxInt64)
 	if err != nil {
@@ -59,11 +59,11 @@ func SimKube(ctx context.Context, o SimKubeOptions) (*Recording, error) {
 	return s.write(ctx, trace.Header{Source: fmt.Sprintf("SimKube trace, %d events", s.events)})
 }
 
-// simKube is a recording of a SimKube trace under way.
+// simKube is the state of a recording of a SimKube trace.
 type simKube struct {
 	*recorder
 	in          unpacker
-	known       map[uint64]bool // objects that are there, by a hash
+	known       map[uint64]bool // objects that exist, by a hash
 	first, last int64           // seconds since 1970
 	skipped     int64
 }
@@ -140,7 +140,7 @@ func (s *simKube) readEvents(ctx context.Context) error {
 	return nil
 }
 
-// add makes a request of an object that was applied or deleted.
+// add converts an applied or deleted object to a request.
 func (s *simKube) add(at int64, value any, deleted bool) {
 	object, _ := value.(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)

@@ -14,13 +14,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// pair2 is a key with its value, of maps whose order matters.
+// entry is a key with its value, for maps whose order matters.
 type entry struct {
 	key   string
 	value any
 }
 
-// pack appends a value as MessagePack has it, in its longer forms.
+// pack appends a value in MessagePack's longer forms.
 func pack(b []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:

@@ -18,14 +18,14 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Numbers of objects that one request lists, and that are read for their size.
+// Maximum number of objects that one request lists, and that are read to measure their size.
 const (
 	page   = 500
 	sample = 50
 )
 
-// snapshot counts the objects of resources. A resource that may not be listed is noted and
-// left out.
+// snapshot counts the objects of resources. It notes and skips resources that cannot be
+// listed.
 func (c *clusterRecording) snapshot(ctx context.Context, resources []schema.GroupVersionResource) (*trace.Snapshot, []resourceStart, error) {
 	core, err := kubernetes.NewForConfig(c.cfg)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *clusterRecording) count(ctx context.Context, r schema.GroupVersionResou
 	}
 }
 
-// sizes measures the first objects of a resource, by name. Secrets are not read.
+// sizes measures the first objects of a resource, ordered by name. It does not read Secrets.
 func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r schema.GroupVersionResource, count *trace.ResourceCount) error {
 	if r.Group == "" && r.Resource == "secrets" {
 		return nil
@@ -119,7 +119,7 @@ func (c *clusterRecording) sizes(ctx context.Context, client rest.Interface, r s
 	return nil
 }
 
-// podsPerNode counts the pods of each node; nodes without pods count too.
+// podsPerNode counts the pods of each node, including nodes without pods.
 func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) (trace.Quantiles, error) {
 	on := map[string]int64{}
 	o := metav1.ListOptions{Limit: page, FieldSelector: "spec.nodeName!="}
@@ -145,7 +145,7 @@ func podsPerNode(ctx context.Context, client kubernetes.Interface, nodes int64) 
 	return quantiles(each), nil
 }
 
-// quantiles of numbers, by the nearest rank.
+// quantiles returns the quantiles of numbers by the nearest rank.
 func quantiles(all []int64) trace.Quantiles {
 	if len(all) == 0 {
 		return trace.Quantiles{}

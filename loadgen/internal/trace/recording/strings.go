@@ -2,20 +2,20 @@ package recording
 
 import "hash/maphash"
 
-// stringTable gives each string a number, in a few bytes beside its own. Number 0 is the empty
+// stringTable numbers strings, with an overhead of a few bytes for each. Number 0 is the empty
 // string.
 type stringTable struct {
 	seed  maphash.Seed
 	bytes []byte
 	ends  []uint32 // of string i+1 in bytes
-	slots []uint32 // of a hash table with open addresses
+	slots []uint32 // hash table with open addressing
 }
 
 func newStringTable() *stringTable {
 	return &stringTable{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 }
 
-// number returns that of a string.
+// number returns the number of a string. It adds a new string.
 func (t *stringTable) number(text []byte) uint32 {
 	if len(text) == 0 {
 		return 0
@@ -32,7 +32,7 @@ func (t *stringTable) number(text []byte) uint32 {
 	return t.slots[slot]
 }
 
-// slot is where a string is, or belongs.
+// slot returns the slot of a string, or the free slot where it belongs.
 func (t *stringTable) slot(text []byte) int {
 	mask := len(t.slots) - 1
 	at := int(maphash.Bytes(t.seed, text)) & mask
@@ -63,5 +63,5 @@ func (t *stringTable) text(number uint32) []byte {
 
 func (t *stringTable) string(number uint32) string { return string(t.text(number)) }
 
-// full reports whether the strings have reached the bound of their offsets.
+// full reports whether the strings are close to the limit of their offsets.
 func (t *stringTable) full() bool { return len(t.bytes) > 3<<30 }

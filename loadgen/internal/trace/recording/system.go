@@ -6,7 +6,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// Reasons for which requests are left out of a trace.
+// Reasons for leaving requests out of a trace.
 const (
 	fromKubelets   = "kubelets"
 	fromController = "kube-controller-manager"
@@ -22,8 +22,8 @@ const (
 	beforeStart    = "received before the trace begins"
 )
 
-// systemSource says which part of the control plane or of a node made a request, by the names
-// that kubeadm and the managed clusters use; empty: it is a client's.
+// systemSource returns the part of the control plane or of a node that made a request, by the names
+// that kubeadm and managed clusters use. It returns "" for other clients.
 func systemSource(user, agent string) string {
 	switch user {
 	case "system:kube-controller-manager":
@@ -64,9 +64,9 @@ func systemSource(user, agent string) string {
 	return ""
 }
 
-// isController reports whether kube-controller-manager has a controller of this service
-// account (bootstrappolicy/controller_policy.go, and the names of older releases). Not each
-// account that ends in -controller is one: add-ons have such names too.
+// isController reports whether a service account belongs to a controller of kube-controller-manager
+// (bootstrappolicy/controller_policy.go, and the names in older releases). The suffix
+// -controller is not sufficient, because add-ons use it too.
 func isController(account string) bool {
 	switch account {
 	case "attachdetach-controller", "bootstrap-signer", "certificate-controller", "clusterrole-aggregation-controller", "cronjob-controller",

@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// mostRows of a table; the rest is summed up in one.
+// mostRows is the maximum number of rows of a table. A last row sums the rest.
 const mostRows = 10
 
 // WriteText writes a recording for a terminal.
@@ -40,7 +40,7 @@ func WriteText(to io.Writer, r *Recording) error {
 	return err
 }
 
-// dropped says how many requests were left out by each reason, and the share of all.
+// dropped formats how many requests were left out for each reason, and as a percentage of all requests.
 func dropped(reasons map[string]int64, kept ...int64) string {
 	total := int64(0)
 	for _, n := range reasons {
@@ -78,7 +78,7 @@ func table[K cmp.Ordered](to io.Writer, title string, rows []trace.Share[K], nam
 	_ = w.Flush() // to memory
 }
 
-// clean replaces characters that a terminal would act on.
+// clean replaces control characters, which a terminal would interpret.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || 0x80 <= r && r < 0xa0 {
@@ -102,7 +102,7 @@ func watches(n int64) string {
 	return fmt.Sprintf("%d watches", n)
 }
 
-// writeSnapshot writes the counts of a cluster, if there are any.
+// writeSnapshot writes the counts of a snapshot, if s is not nil.
 func writeSnapshot(to io.Writer, s *trace.Snapshot) {
 	if s == nil {
 		return

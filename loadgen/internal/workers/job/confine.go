@@ -12,8 +12,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/manifest"
 )
 
-// RBAC cannot say "in namespaces whose names begin so", and those of a run are not known before it. So the rules hold in all
-// namespaces, and admission policies confine what the run's ServiceAccount writes: to its own namespaces and nodes.
+// RBAC cannot match namespaces by a prefix, and a run's namespaces are unknown before it starts. So the rules hold in
+// all namespaces, and admission policies confine the writes of the run's ServiceAccount to its own namespaces and
+// nodes.
 const (
 	ofNamespace = `request.namespace.startsWith('stormglass-') || request.namespace == '%s'`
 	ofLease     = `request.resource.resource == 'leases' && (request.namespace == 'default' && request.name in ['', 'stormglass-run'] || request.namespace == 'kube-node-lease' && request.name.startsWith('sg-'))`
@@ -22,8 +23,9 @@ const (
 	ofCluster   = `request.resource.resource == 'namespaces' ? request.name.startsWith('stormglass-') : request.name.startsWith('sg-')`
 )
 
-// confinement are the policies of an account in a namespace, and their bindings. Requests in the namespaces of runs are not looked
-// at, so that no policy is part of what is measured; a second policy, of namespaces, keeps the account from labelling another so.
+// confinement returns the policies for an account in a namespace, and their bindings. The policies skip requests in the
+// namespaces of runs, so that they do not affect the measurement. A second policy, for namespaces, keeps the account
+// from labelling another namespace as a run's.
 func confinement(account, namespace, name string, meta func(name string) metav1.ObjectMeta) (all []runtime.Object) {
 	every := []admissionv1.OperationType{admissionv1.OperationAll}
 	rule := func(scope admissionv1.ScopeType, groups []string, resources ...string) admissionv1.NamedRuleWithOperations {

@@ -22,35 +22,35 @@ import (
 )
 
 const (
-	// coordinatorNamespace is made for runs where no namespace is named.
+	// coordinatorNamespace is created for runs without a named namespace.
 	coordinatorNamespace = "stormglass-run"
-	// scenarioDir and resultsDir are where the scenario and the directories of runs are in the coordinator's pod.
+	// scenarioDir and resultsDir are the directories of the scenario and of the runs in the coordinator's pod.
 	scenarioDir, scenarioFile = "/scenario", "scenario.yaml"
 	resultsDir                = "/results"
-	// windUp is how long a run that is told to end may take to remove what it made.
+	// windUp is the grace period in seconds in which an ending run removes what it made.
 	windUp = 6 * 60
 	// largestFiles is the API server's limit of a ConfigMap's data, in bytes.
 	largestFiles = 1 << 20
 )
 
-// Coordinator is a run from inside the cluster that it loads: a Job, in one namespace with the run's workers.
+// Coordinator is a run inside the cluster that it loads: a Job, in one namespace with the run's workers.
 type Coordinator struct {
-	// Options of the workers; of them Image, Namespace, PullSecret, NodeSelector and Tolerations are those of the run too. Without a
-	// Namespace one is made.
+	// Options of the workers. The run itself also uses Image, Namespace, PullSecret, NodeSelector and Tolerations.
+	// Without a Namespace one is created.
 	Options
 	// Workers divide the loads. 0: the run's own process sends all.
 	Workers int
-	// Scenario is run as it is, with overrides and defaults, from a ConfigMap.
+	// Scenario to run, with overrides and defaults applied, from a ConfigMap.
 	Scenario *scenario.Scenario
 	// Rules that the run needs without workers (cluster.RunRules).
 	Rules cluster.Rules
 	// Args are further arguments of `loadgen run`.
 	Args []string
-	// Claim is the name of a PersistentVolumeClaim that takes the run's directory. Empty: it goes with the pod.
+	// Claim names a PersistentVolumeClaim for the run's directory. Empty: the directory is lost with the pod.
 	Claim string
 }
 
-// Check reports what is wrong, by the flags that set it.
+// Check returns an error about invalid fields, which names the flags that set them.
 func (c Coordinator) Check() error {
 	errs := []error{c.Options.Check()}
 	if c.Claim != "" {
@@ -64,7 +64,7 @@ func (c Coordinator) Check() error {
 	return errors.Join(errs...)
 }
 
-// in is the namespace of the run's own objects.
+// in returns the namespace of the run's own objects.
 func (c Coordinator) in() string {
 	if c.Namespace == "" {
 		return coordinatorNamespace
@@ -72,14 +72,14 @@ func (c Coordinator) in() string {
 	return c.Namespace
 }
 
-// name of the run's objects in its namespace. The run of another scenario may be beside it.
+// name returns the name of the run's objects in its namespace. A run of another scenario may use the same namespace.
 func (c Coordinator) name() string { return "stormglass-" + c.Scenario.Name }
 
 func (c Coordinator) meta(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{cluster.ManagedByLabel: "stormglass"}}
 }
 
-// AllRules are those of the run and of its workers.
+// AllRules returns the rules that the run and its workers need.
 func (c Coordinator) AllRules() cluster.Rules {
 	all := cluster.Rules{}
 	all.Add(c.Rules)
@@ -91,7 +91,7 @@ func (c Coordinator) AllRules() cluster.Rules {
 	return all.Compact()
 }
 
-// Objects in the order of their making.
+// Objects returns the objects in the order of their creation.
 func (c Coordinator) Objects() (all []runtime.Object, err error) {
 	files, err := c.files()
 	if err != nil {
@@ -112,7 +112,7 @@ func (c Coordinator) Objects() (all []runtime.Object, err error) {
 	return append(all, files, job), nil
 }
 
-// YAML is the objects as documents that `kubectl apply` takes.
+// YAML returns the objects as documents for `kubectl apply`.
 func (c Coordinator) YAML() ([]byte, error) {
 	objects, err := c.Objects()
 	if err != nil {
@@ -121,7 +121,7 @@ func (c Coordinator) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// files are the scenario, and the files that it names, by their names beside it.
+// files returns the scenario, and the files that it refers to under their names.
 func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	named := c.Scenario.Bundle()
 	text, err := c.Scenario.Resolved()
@@ -147,7 +147,7 @@ func (c Coordinator) files() (*corev1.ConfigMap, error) {
 	return m, nil
 }
 
-// args are those of the run. The kubelet puts the pod's address in.
+// args returns the run's arguments. The kubelet fills in the pod's address.
 func (c Coordinator) args() []string {
 	args := []string{"run", scenarioDir + "/" + scenarioFile, "--current-cluster", "--yes", "--summary=" + corev1.TerminationMessagePathDefault}
 	if c.Workers > 0 {
@@ -167,8 +167,9 @@ func (c Coordinator) args() []string {
 	return args
 }
 
-// resources are what the run requests: a core, and memory by the simulated nodes (0.3 MiB each, docs/records/performance.md) and by
-// the watches that no worker has (30 KiB each), with as much again for what is recorded.
+// resources returns what the run requests: a core, and memory for the simulated nodes (0.3 MiB each,
+// docs/records/performance.md) and for the watches that no worker has (30 KiB each), with as much again for recorded
+// data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
 	if c.Workers == 0 {
@@ -204,11 +205,11 @@ func (c Coordinator) job() (*batchv1.Job, error) {
 	return &batchv1.Job{
 		TypeMeta: manifest.Type("batch/v1", "Job"), ObjectMeta: c.meta(c.in(), c.name()),
 		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(0)), // a run that is started again would repeat what was sent
+			BackoffLimit: new(int32(0)), // a restarted run would repeat the requests that were sent
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
 					Labels: c.meta("", "").Labels,
-					// An autoscaler that moved the pod would end the run.
+					// An autoscaler that moves the pod would end the run.
 					Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"},
 				},
 				Spec: pod,

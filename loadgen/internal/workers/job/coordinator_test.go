@@ -62,7 +62,7 @@ func find[T any](t *testing.T, c Coordinator) (found T) {
 	return found
 }
 
-// The ConfigMap has the scenario and the files that it names, so that it can be read where it is mounted.
+// The ConfigMap has the scenario and the files that it refers to, so that the scenario can be read where it is mounted.
 func TestCoordinatorHasTheScenario(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Scenario: smallScenario(t, "0.5\n1\n")}
 	m := find[*corev1.ConfigMap](t, c)
@@ -85,7 +85,7 @@ func TestCoordinatorRefusesWhatNoConfigMapTakes(t *testing.T) {
 	}
 }
 
-// A run is started once, and its pod is as Pod Security's profile "restricted" has pods.
+// A run is started once, and its pod satisfies Pod Security's profile "restricted".
 func TestCoordinatorPod(t *testing.T) {
 	c := Coordinator{
 		Options: Options{Image: "loadgen:v1", Namespace: "load", PullSecret: "registry", NodeSelector: "pool=load", Tolerations: "load=yes:NoSchedule,spot", Resources: "cpu=2"},
@@ -131,7 +131,8 @@ func TestCoordinatorPod(t *testing.T) {
 	}
 }
 
-// Workers are in the run's own namespace: starting them needs nothing in the rest of the cluster but the address of its API server.
+// Workers are in the run's own namespace: starting them needs nothing else in the cluster, except the address of its
+// API server.
 func TestCoordinatorRules(t *testing.T) {
 	c := Coordinator{Options: Options{Image: "loadgen:v1"}, Workers: 2, Scenario: smallScenario(t, "1\n")}
 	c.Rules = cluster.Rules{}

@@ -45,7 +45,8 @@ func forward(ctx context.Context, config *rest.Config, client kubernetes.Interfa
 	return c, nil
 }
 
-// carry opens the two streams of a port, and copies what comes and goes. The end that it returns has deadlines, as a stream has not.
+// carry opens the two streams of a port and copies their data. The connection that it returns supports deadlines,
+// unlike a stream.
 func carry(connection httpstream.Connection) (net.Conn, error) {
 	headers := http.Header{}
 	headers.Set(corev1.PortHeader, strconv.Itoa(port))
@@ -75,7 +76,7 @@ func carry(connection httpstream.Connection) (net.Conn, error) {
 	return c, nil
 }
 
-// carried is a connection that tells why it failed.
+// carried is a connection that reports why it failed.
 type carried struct {
 	net.Conn
 	mu  sync.Mutex
@@ -88,7 +89,7 @@ func (c *carried) fail(err error) {
 	c.why = err
 }
 
-// Read says what the kubelet says in place of the end.
+// Read returns the kubelet's error in place of the end of the stream.
 func (c *carried) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()

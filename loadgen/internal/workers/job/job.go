@@ -1,11 +1,11 @@
-// Package job runs the workers of a run in a cluster, as the pods of an Indexed Job, and makes the manifests of a run that is
-// itself a Job there (Coordinator).
+// Package job runs a run's workers in a cluster, as the pods of an Indexed Job. It also makes the manifests of a run
+// that is itself a Job there (Coordinator).
 //
 //	Options -> Namespace, ServiceAccount, Job, Secret with the run's credentials -> pods, one worker each
 //	coordinator <- one TLS connection -> pod: dialled by the pod, or carried by the API server to the pod's port
 //
-// The pods have a ServiceAccount without permissions and without a token: what load they send, and as whom, they learn
-// from the coordinator.
+// The pods have a ServiceAccount without permissions and without a token. The coordinator tells them which load to
+// send, and as whom.
 package job
 
 import (
@@ -29,37 +29,39 @@ import (
 const (
 	// DefaultResources of each worker.
 	DefaultResources = "cpu=1,memory=512Mi"
-	// account is the workers' ServiceAccount, and the name of objects that are not a run's.
+	// account is the workers' ServiceAccount, and the name of objects that do not belong to a run.
 	account = "stormglass-workers"
-	// port at which a worker waits, on the loopback of its pod, for its coordinator.
+	// port is where a worker waits for its coordinator, on the loopback of its pod.
 	port = 7443
-	// credentials is where the Secret is in a pod.
+	// credentials is the mount path of the Secret in a pod.
 	credentials = "/credentials"
-	// keptAfterEnd is how long the Job stays after its end when its coordinator has gone.
+	// keptAfterEnd is how long, in seconds, the Job stays after its end if its coordinator has gone.
 	keptAfterEnd = 5 * 60
-	// longest is the time after which a Job of which nobody knows any more ends.
+	// longest is the time in seconds after which an abandoned Job ends.
 	longest = 7 * 24 * 60 * 60
-	// endWithin is how long a pod that is deleted may run on.
+	// endWithin is how long, in seconds, a deleted pod may continue to run.
 	endWithin = 5
 )
 
-// Options say how workers run in a cluster.
+// Options configure workers in a cluster.
 type Options struct {
 	// Image has loadgen as its entry point.
 	Image string
-	// Namespace takes the workers and must exist. Empty: one is made.
+	// Namespace for the workers. It must exist. Empty: one is created.
 	Namespace string
-	// PullSecret is the name of a Secret of that namespace, for the registry. Empty: none.
+	// PullSecret names a Secret in that namespace for the registry. Empty: none.
 	PullSecret string
-	// Resources that each worker requests, and the memory that it may use, as cpu=1,memory=512Mi. Empty: DefaultResources.
+	// Resources that each worker requests, such as cpu=1,memory=512Mi. The memory is also its limit. Empty:
+	// DefaultResources.
 	Resources string
 	// NodeSelector of the pods, as key=value,key=value.
 	NodeSelector string
-	// Tolerations of the pods: taints as KEY=VALUE:EFFECT,KEY:EFFECT,KEY, where KEY is any value and no EFFECT all effects.
+	// Tolerations of the pods: taints as KEY=VALUE:EFFECT,KEY:EFFECT,KEY. A KEY without a value tolerates any value,
+	// and a taint without EFFECT tolerates all effects.
 	Tolerations string
 }
 
-// Check reports what is wrong with the options, by the flags that set them.
+// Check returns an error about invalid options, which names the flags that set them.
 func (o Options) Check() error {
 	errs := []error{manifest.CheckImage(o.Image)}
 	if o.Namespace != "" {
@@ -113,15 +115,16 @@ func (o Options) nodeSelector() (map[string]string, error) {
 	return labels, nil
 }
 
-// Manifests are the objects of workers that somebody else makes: Options, their number and the coordinator's address; empty: the
-// workers wait for a coordinator that comes to their port. Their Secret is not among them, as it is of one run.
+// Manifests are the objects of workers that the user creates: Options, their number and the coordinator's address. If
+// it is empty, the workers wait for a coordinator to connect to their port. Their Secret is not included, because it
+// belongs to one run.
 type Manifests struct {
 	Options
 	Count       int
 	Coordinator string
 }
 
-// Check reports what is wrong, by the flags that set it.
+// Check returns an error about invalid fields, which names the flags that set them.
 func (m Manifests) Check() error {
 	var errs []error
 	if m.Count < 1 || m.Count > workers.Most {
@@ -133,7 +136,7 @@ func (m Manifests) Check() error {
 	return errors.Join(append(errs, m.Options.Check())...)
 }
 
-// Objects in the order of their making.
+// Objects returns the objects in the order of their creation.
 func (m Manifests) Objects() ([]runtime.Object, error) {
 	p := plan{Options: m.Options, name: account, namespace: m.Namespace, count: m.Count, coordinator: m.Coordinator, makes: m.Namespace == ""}
 	if p.makes {
@@ -142,7 +145,7 @@ func (m Manifests) Objects() ([]runtime.Object, error) {
 	return p.objects()
 }
 
-// YAML is the objects as documents that `kubectl apply` takes.
+// YAML returns the objects as documents for `kubectl apply`.
 func (m Manifests) YAML() ([]byte, error) {
 	objects, err := m.Objects()
 	if err != nil {
@@ -151,7 +154,7 @@ func (m Manifests) YAML() ([]byte, error) {
 	return manifest.YAML(objects)
 }
 
-// plan is what is made for one run, or for manifests.
+// plan describes the objects to create for one run, or for manifests.
 type plan struct {
 	Options
 	name, namespace string // of the Job and its Secret
@@ -183,7 +186,7 @@ func (p plan) objects() (all []runtime.Object, err error) {
 	), nil
 }
 
-// account is the run's own where others may run in the namespace.
+// account returns the name of the run's own ServiceAccount if other runs may use the namespace.
 func (p plan) account() string {
 	if p.makes {
 		return account
@@ -226,7 +229,8 @@ func (p plan) job() (*batchv1.Job, error) {
 		Spec: batchv1.JobSpec{
 			CompletionMode: new(batchv1.IndexedCompletion), Completions: new(int32(p.count)), Parallelism: new(int32(p.count)),
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(longest)), TTLSecondsAfterFinished: new(int32(keptAfterEnd)),
-			// A pod that is drained before it has joined is replaced. One that had joined and is started again is refused.
+			// The Job replaces a pod that is drained before it has joined. If a joined pod restarts, the coordinator
+			// refuses it.
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action:          batchv1.PodFailurePolicyActionIgnore,
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
@@ -236,17 +240,17 @@ func (p plan) job() (*batchv1.Job, error) {
 	}, nil
 }
 
-// jobLabel is on the pods of a Job, with its name.
+// jobLabel is the label with the Job's name on its pods.
 const jobLabel = batchv1.JobNameLabel
 
-// secret has the credentials of the run. It goes with the Job.
+// secret returns the Secret with the run's credentials. It is deleted with the Job.
 func (p plan) secret(job *batchv1.Job, ca, token string) *corev1.Secret {
 	m := p.meta(p.namespace, p.name)
 	m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job.Name, UID: job.UID}}
 	return &corev1.Secret{ObjectMeta: m, Data: map[string][]byte{"ca.pem": []byte(ca), "token": []byte(token)}}
 }
 
-// String is the objects as a person reads them.
+// String describes the objects for a person.
 func (p plan) String() string {
 	text := fmt.Sprintf("a Job of %d pods of image %s, in namespace %s", p.count, p.Image, p.namespace)
 	if p.makes {

@@ -35,7 +35,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// Manifests for people have the same Job as a run makes, and no credentials.
+// Manifests for users have the same Job as a run, and no credentials.
 func TestManifests(t *testing.T) {
 	m := Manifests{Options: Options{Image: "loadgen:v1", NodeSelector: "pool=load"}, Count: 3, Coordinator: "10.0.0.5:7443"}
 	text, err := m.YAML()
@@ -80,7 +80,7 @@ func TestManifestsAreChecked(t *testing.T) {
 	}
 }
 
-// watched is a Job whose pods are made up.
+// watched is a Job with made-up pods.
 type watched struct {
 	*runJob
 	told, ends []string
@@ -109,7 +109,7 @@ func container(state corev1.ContainerState) func(*corev1.PodStatus) {
 	return func(s *corev1.PodStatus) { s.ContainerStatuses = []corev1.ContainerStatus{{State: state}} }
 }
 
-// What is wrong with a pod is told in one line, once.
+// A problem with a pod is reported in one line, once.
 func TestStatesOfPods(t *testing.T) {
 	waiting := func(reason, message string) func(*corev1.PodStatus) {
 		return container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
@@ -164,7 +164,7 @@ func check(t *testing.T, name string, got []string, want string, most int) {
 	}
 }
 
-// What forbids pods for good ends the run; what may pass is told.
+// A permanent refusal of pods ends the run; a temporary one is reported.
 func TestRefusalsOfPods(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "w-0-x" is forbidden: exceeded quota: small, requested: pods=1`:     "raise the quota",

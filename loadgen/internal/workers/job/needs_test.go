@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/workers"
 )
 
-// Starting workers, following them and removing them asks for what Needs lists, and for all of it.
+// Starting, following and removing workers needs exactly the rights that Needs lists.
 func TestNeedsAreWhatIsAsked(t *testing.T) {
 	for name, namespace := range map[string]string{"in a namespace that there is": "load", "in one that is made": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 			asked := map[string]bool{}
 			for _, a := range client.Actions() {
 				if a.GetResource().Resource == "version" {
-					continue // of the discovery, which everybody may
+					continue // of the discovery, which every user may read
 				}
 				in := a.GetNamespace()
 				if namespace == "" && in != "default" {
@@ -69,7 +69,7 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 				}
 				asked[fmt.Sprintf("%s %s %q", a.GetVerb(), a.GetResource().GroupResource(), in)] = true
 			}
-			// An informer lists, or has a watch begin with a list.
+			// An informer lists, or begins a watch with a list.
 			for _, resource := range []string{"pods", "events"} {
 				asked[fmt.Sprintf("list %s %q", resource, namespace)] = true
 			}
@@ -92,7 +92,7 @@ func TestNeedsAreWhatIsAsked(t *testing.T) {
 	}
 }
 
-// each calls fn with all that rules grant.
+// each calls fn with every right that rules grant.
 func each(rules cluster.Rules, fn func(namespace, verb, group, resource string)) {
 	for namespace, all := range rules {
 		for _, r := range all {
@@ -111,7 +111,7 @@ func expand(r rbacv1.PolicyRule, fn func(verb, group, resource string)) {
 	}
 }
 
-// Workers that the run comes to need their ports forwarded.
+// Workers to which the run connects need their ports forwarded.
 func TestCarriedWorkersNeedPortForward(t *testing.T) {
 	for _, carried := range []bool{false, true} {
 		needs := Starter{Options: Options{Namespace: "load"}}.Needs(carried)

@@ -31,7 +31,7 @@ func (o Options) tolerations() (all []corev1.Toleration, err error) {
 	return all, nil
 }
 
-// place puts a pod on nodes as the options say, and never on simulated ones, which run nothing.
+// place puts a pod on nodes according to the options, and never on simulated nodes, which run nothing.
 func (o Options) place(pod *corev1.PodSpec) (err error) {
 	if o.PullSecret != "" {
 		pod.ImagePullSecrets = []corev1.LocalObjectReference{{Name: o.PullSecret}}
@@ -50,7 +50,7 @@ func (o Options) place(pod *corev1.PodSpec) (err error) {
 	return nil
 }
 
-// limit gives a container what it requests, and no more memory than that.
+// limit sets a container's requests, and the same memory as its limit.
 func limit(c *corev1.Container, requests corev1.ResourceList) {
 	c.Resources.Requests = requests
 	if memory, ok := requests[corev1.ResourceMemory]; ok {

@@ -28,18 +28,18 @@ import (
 // Starter starts workers as pods of a Job.
 type Starter struct {
 	Options
-	// Kubeconfig names the cluster where they run.
+	// Kubeconfig names the cluster for the workers.
 	Kubeconfig cluster.Kubeconfig
-	// OfTarget says that this cluster takes the load: its API server is at the Service kubernetes for its pods.
+	// OfTarget says that this cluster receives the load: its pods reach its API server at the Service kubernetes.
 	OfTarget bool
 }
 
 var _ workers.Starter = Starter{}
 
-// oldest is the first version of Kubernetes that has Indexed Jobs.
+// oldest is the first version of Kubernetes with Indexed Jobs.
 var oldest = version.MustParseGeneric("1.24")
 
-// runJob is the Job of one run, with what is made for it.
+// runJob is the Job of one run, with the other objects made for it.
 type runJob struct {
 	plan
 	workers.Invitation
@@ -55,10 +55,10 @@ type runJob struct {
 
 	mu      sync.Mutex
 	reached map[types.UID]bool // pods whose port is dialled
-	gone    map[types.UID]bool // pods of whose end was told
+	gone    map[types.UID]bool // pods whose end was reported
 }
 
-// Start makes the Job and what it needs.
+// Start creates the Job and the objects that it needs.
 func (s Starter) Start(ctx context.Context, i workers.Invitation, ended func(index int, why error)) (workers.Started, error) {
 	config, where, err := s.Kubeconfig.Config()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s Starter) plan(count int, run, coordinator string) plan {
 	return p
 }
 
-// make makes the objects, or says which was refused and what to do.
+// make creates the objects. Its error says which object was refused, and the remedy.
 func (c *runJob) make(ctx context.Context) error {
 	if err := c.checkVersion(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (c *runJob) checkVersion() error {
 	return nil
 }
 
-// create makes an object and remembers how it is removed.
+// create creates an object and remembers how to remove it.
 func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	core := c.client.CoreV1()
 	remove := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
@@ -160,10 +160,10 @@ func (c *runJob) create(ctx context.Context, o runtime.Object) (err error) {
 	return err
 }
 
-// removeWithin bounds the removal of each object: a namespace goes some seconds after its last pod.
+// removeWithin bounds the removal of each object: a namespace disappears some seconds after its last pod.
 const removeWithin = time.Minute
 
-// remember removes an object that was made, and waits until get no longer finds it. Nil: it does not wait.
+// remember records how to remove an object, and waits at removal until get no longer finds it. A nil get does not wait.
 func (c *runJob) remember(err error, what string, remove, get func(context.Context) error) {
 	if err != nil {
 		return
@@ -193,7 +193,7 @@ func (c *runJob) remember(err error, what string, remove, get func(context.Conte
 	})
 }
 
-// stop ends the pods that still run, and removes what was made.
+// stop ends the pods that still run, and removes the created objects.
 func (c *runJob) stop() error {
 	c.cancel()
 	c.all.Wait()
@@ -208,7 +208,7 @@ func (c *runJob) stop() error {
 	return errors.Join(errs...)
 }
 
-// explain says what to do about an object that was refused.
+// explain adds the remedy to the error about a refused object.
 func (c *runJob) explain(err error) error {
 	switch {
 	case err == nil:
@@ -221,10 +221,10 @@ func (c *runJob) explain(err error) error {
 	return fmt.Errorf("cluster %s: %w", c.where, err)
 }
 
-// rootCA is in every namespace, with the authority of the API server at the Service kubernetes.
+// rootCA is in every namespace. It has the authority of the API server at the Service kubernetes.
 const rootCA = "kube-root-ca.crt"
 
-// api is where pods of this cluster reach its API server.
+// api returns how pods of this cluster reach its API server.
 func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 	service, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -252,13 +252,13 @@ func (c *runJob) api(ctx context.Context) (*workers.API, error) {
 }
 
 const (
-	// dialAgain is the pause before a pod's port is dialled again.
+	// dialAgain is the pause before the next attempt to dial a pod's port.
 	dialAgain = 500 * time.Millisecond
-	// tellAfter is how long a container takes at most, as a rule, until its worker listens.
+	// tellAfter is the usual maximum time of a container until its worker listens.
 	tellAfter = 10 * time.Second
 )
 
-// reach connects to the worker of a pod until it has joined, and serves it.
+// reach connects to the worker of a pod until the worker has joined, and serves it.
 func (c *runJob) reach(pod string) {
 	told, since := false, time.Now()
 	for c.ctx.Err() == nil {
@@ -273,7 +273,7 @@ func (c *runJob) reach(pod string) {
 		case c.ctx.Err() != nil:
 			return
 		case apierrors.IsNotFound(err):
-			return // the pod has gone; its end is told by watching it
+			return // the pod has gone; the watch reports its end
 		case told:
 		case apierrors.IsForbidden(err):
 			told = true
@@ -286,11 +286,12 @@ func (c *runJob) reach(pod string) {
 	}
 }
 
-// Needs are the rules by which a run may start such workers. carried: it comes to their pods through forwarded ports.
+// Needs returns the rules that a run needs to start such workers. carried: the run reaches their pods through forwarded
+// ports.
 func (s Starter) Needs(carried bool) cluster.Rules {
 	r, at := cluster.Rules{}, s.Namespace
 	serviceAccounts, jobs := "create delete", "create get delete"
-	if at == "" { // one is made, of a name that is not known before, and takes what is in it with it
+	if at == "" { // one is created, with a name unknown in advance; its deletion removes its contents
 		r.Allow("", "create get delete", "", "namespaces")
 		serviceAccounts, jobs = "create", "create"
 	}
@@ -309,7 +310,7 @@ func (s Starter) Needs(carried bool) cluster.Rules {
 	return r
 }
 
-// indexOf is the number of a pod's worker.
+// indexOf returns the index of a pod's worker.
 func indexOf(p *corev1.Pod) (int, bool) {
 	index, err := strconv.Atoi(p.Annotations[batchv1.JobCompletionIndexAnnotation])
 	return index, err == nil

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchPods follows the workers' pods until stop. It sees them again from time to time: no event tells of a pod whose kubelet is dead.
+// watchPods follows the workers' pods until stop. It also lists them from time to time, because no event reports a pod
+// whose kubelet is dead.
 func (c *runJob) watchPods() {
 	factory := c.informers(tellAfter, func(o *metav1.ListOptions) { o.LabelSelector = jobLabel + "=" + c.name })
 	see := func(object any) {
@@ -51,7 +52,7 @@ func (c *runJob) follow(factory informers.SharedInformerFactory, of cache.Shared
 	factory.Shutdown()
 }
 
-// hopeless are the reasons for which a container waits that nothing will change without somebody's help.
+// hopeless maps a container's reasons to wait that do not pass by themselves to their remedies.
 var hopeless = map[string]string{
 	"ImagePullBackOff":           "name an image that the nodes can pull by --image, or give --image-pull-secret",
 	"ErrImageNeverPull":          "load the image on the nodes first",
@@ -61,7 +62,7 @@ var hopeless = map[string]string{
 	"RunContainerError":          "the image must have loadgen as its entry point",
 }
 
-// seePod takes in the state of a pod.
+// seePod processes the state of a pod.
 func (c *runJob) seePod(p *corev1.Pod) {
 	index, ok := indexOf(p)
 	if !ok {
@@ -102,7 +103,7 @@ func (c *runJob) seePod(p *corev1.Pod) {
 	}
 }
 
-// end tells once that a pod has ended. One that was drained before its worker joined is replaced by the Job.
+// end reports once that a pod has ended. The Job replaces a pod that was drained before its worker joined.
 func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.mu.Lock()
 	told := c.gone[p.UID]
@@ -120,7 +121,7 @@ func (c *runJob) end(p *corev1.Pod, index int, why error) {
 	c.ended(index, why)
 }
 
-// ending is how a container ended.
+// ending describes how a container ended.
 func ending(t *corev1.ContainerStateTerminated) string {
 	lines := strings.Split(strings.TrimSpace(t.Message), "\n")
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
@@ -133,7 +134,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// seeRefusal takes in that the Job may not make a pod. What a quota or Pod Security forbids stays forbidden.
+// seeRefusal processes a refusal to create a pod for the Job. A refusal by a quota or Pod Security is permanent.
 func (c *runJob) seeRefusal(message string) {
 	text := oneLine(message)
 	remedy := ""

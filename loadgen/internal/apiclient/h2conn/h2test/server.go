@@ -1,5 +1,5 @@
 // Package h2test is an HTTP/2 server for tests of clients, well-behaved or not:
-// it speaks by the frame and does not decode what is asked.
+// it works on frames and does not decode the requests.
 package h2test
 
 import (
@@ -22,23 +22,23 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Server is a server on 127.0.0.1 with a certificate of its own.
+// Server is a server on 127.0.0.1 with its own certificate.
 type Server struct {
-	// Asked counts requests, Connections the connections that were made.
+	// Asked counts requests; Connections counts accepted connections.
 	Asked, Connections atomic.Int64
 
 	options Options
 	http    *httptest.Server // accepts connections and hands them to serve
 }
 
-// Options of a server. All may be left out.
+// Options of a server. All are optional.
 type Options struct {
-	// Answer is called for each request that has come whole, on the
-	// connection's read loop. Nil: silence.
+	// Answer is called for each complete request, on the connection's read
+	// loop. Nil means that the server never answers.
 	Answer func(p *Peer, stream uint32)
-	// Frame is called for every frame, before anything else is made of it.
+	// Frame is called for every frame, before any other handling.
 	Frame func(p *Peer, f http2.Frame)
-	// Settings that are sent at first.
+	// Settings to send first.
 	Settings []http2.Setting
 	// Greet replaces the first frame, SETTINGS.
 	Greet func(p *Peer)
@@ -66,7 +66,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve is a server that ends with the test.
+// Serve starts a server that ends with the test.
 func Serve(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := New(o)
@@ -74,15 +74,15 @@ func Serve(t testing.TB, o Options) *Server {
 	return s
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (s *Server) Addr() string { return s.http.Listener.Addr().String() }
 
-// CA is the certificate that clients have to trust, PEM.
+// CA returns the certificate that clients must trust, in PEM.
 func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 }
 
-// TLS is a client's side.
+// TLS returns a client's configuration.
 func (s *Server) TLS() *tls.Config {
 	return s.http.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 }
@@ -90,7 +90,7 @@ func (s *Server) TLS() *tls.Config {
 // Close ends the server and waits for all it started.
 func (s *Server) Close() { s.http.Close() }
 
-// Drop ends all connections without a word.
+// Drop ends all connections abruptly.
 func (s *Server) Drop() { s.http.CloseClientConnections() }
 
 // serve handles a connection until it ends.
@@ -136,20 +136,20 @@ func (p *Peer) serve() {
 		if ended && p.server.options.Answer != nil {
 			p.server.options.Answer(p, f.Header().StreamID)
 		}
-		if in.Buffered() == 0 { // what was asked together is answered together
+		if in.Buffered() == 0 { // requests that arrive together are answered together
 			p.Send(func(*http2.Framer) {})
 		}
 	}
 }
 
-// Queue writes frames that are sent when all that has come is read.
+// Queue writes frames that are sent when all received data is read.
 func (p *Peer) Queue(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	write(p.w)
 }
 
-// Send writes frames at once. It may be called from anywhere.
+// Send writes frames immediately. It may be called from anywhere.
 func (p *Peer) Send(write func(*http2.Framer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,10 +157,10 @@ func (p *Peer) Send(write func(*http2.Framer)) {
 	p.out.Flush()
 }
 
-// Hang ends the connection without a word.
+// Hang ends the connection abruptly.
 func (p *Peer) Hang() { p.nc.Close() }
 
-// Block is the header block of an answer; a length below 0 is left out.
+// Block returns the header block of an answer. A length below 0 is left out.
 func Block(status, length int) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -178,7 +178,7 @@ func Block(status, length int) []byte {
 	return b.Bytes()
 }
 
-// Respond is an answer of that status and body to every request.
+// Respond answers every request with the given status and body.
 func Respond(status int, body []byte) func(*Peer, uint32) {
 	headers := Block(status, len(body))
 	return func(p *Peer, id uint32) {

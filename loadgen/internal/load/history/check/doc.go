@@ -1,8 +1,8 @@
 // Package check judges a history: what clients and watchers of a few registers
-// saw of them through faults. A register is an object that is written by
-// compare-and-set only: each write names the version that it replaces and
-// carries a value that no other write does. So every state that is observed
-// tells which write made it, and the writes of a register are a chain.
+// saw of them through faults. A register is an object that is written only by
+// compare-and-set: each write names the version that it replaces and carries a
+// unique value. So every observed state identifies the write that made it, and
+// the writes of a register form a chain.
 //
 // What is checked, each by a pure function:
 //
@@ -15,11 +15,11 @@
 //   - watchers.go: a watch delivers every change once and in order;
 //   - states.go: no state is seen that no write can have made.
 //
-// Versions are Kubernetes' resourceVersions and are compared as numbers. That
-// is promised since 1.35 (KEP-5504, comparable resource versions), and they
-// were etcd's revisions, which grow with each write, before.
+// Versions are Kubernetes' resourceVersions and are compared as numbers.
+// Kubernetes guarantees this since 1.35 (KEP-5504, comparable resource
+// versions). Before, they were etcd's revisions, which grow with each write.
 //
-// A search that takes too long, a register without a final read, a watcher
-// that was not connected at the end are told in Report.Unjudged: they are no
-// pass.
+// Report.Unjudged lists what could not be judged: a search that took too long,
+// a register without a final read, a watcher that was not connected at the end.
+// These do not pass.
 package check

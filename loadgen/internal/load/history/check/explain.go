@@ -62,7 +62,7 @@ func until(all []porcupine.Operation, n int) []porcupine.Operation {
 	return some
 }
 
-// draw is the page of the last operations, if those alone show what is wrong.
+// draw returns the page of the last operations, if these alone show the violation.
 func draw(begin register, all []porcupine.Operation) []byte {
 	if cut := len(all) - pictured; cut > 0 {
 		all, begin = all[cut:], register{anything: true}
@@ -77,7 +77,7 @@ func draw(begin register, all []porcupine.Operation) []byte {
 		}
 	}
 	for i := range all {
-		if all[i].Return == horizon { // a row of its own, to the right edge
+		if all[i].Return == horizon { // a separate row, to the right edge
 			all[i].ClientId, all[i].Return = rows, end+1
 			rows++
 		}

@@ -81,7 +81,7 @@ func TestFaultsOfTheStore(t *testing.T) {
 			for seed := range uint64(seeds) {
 				s := simulate(seed, c.fault)
 				if s.broken == nil || s.broken.Outcome == Conflict && s.beside(s.broken) {
-					continue // no operation was fit for the fault, or the conflict may be one with a write beside it
+					continue // no operation suited the fault, or another write may explain the conflict
 				}
 				made++
 				if r := Check(&s.h, enough); !slices.Contains(kinds(r.Violations), c.want) {
@@ -141,8 +141,8 @@ func (s *simulation) returned(is state, before *Operation) bool {
 	})
 }
 
-// beside reports whether another write of the register was, or is for ever, under
-// way beside an operation.
+// beside reports whether another write of the register overlaps o. A write of
+// unknown outcome never ends.
 func (s *simulation) beside(o *Operation) bool {
 	return slices.ContainsFunc(s.h.Operations, func(p Operation) bool {
 		return p.Register == o.Register && p.Kind == Write && p.Value != o.Value && p.Call <= o.Return && (p.Return >= o.Call || p.Outcome == Unknown)

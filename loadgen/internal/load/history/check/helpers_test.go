@@ -51,8 +51,8 @@ func (h *told) final(version, value uint64) *told {
 	return h.op(Operation{Client: 9, Kind: Read, Version: version, Value: value, Final: true}, 100_000, 100_001)
 }
 
-// watcher from version 10 that is told states, as version and value; it is
-// connected at the end.
+// watcher adds a watcher that starts at version 10, receives the given states
+// (version and value), and is connected at the end.
 func (h *told) watcher(entries ...Entry) *told {
 	for i := range entries {
 		entries[i].At = ms(50_000 + i)

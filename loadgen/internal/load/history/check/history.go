@@ -8,7 +8,7 @@ import (
 // History holds all observations. Times are since its start, on one monotonic clock.
 type History struct {
 	Registers  []Register
-	Operations []Operation // in any order; those of one client one after another
+	Operations []Operation // in any order; a client's operations do not overlap
 	Watchers   []Watcher
 }
 
@@ -25,13 +25,13 @@ type Kind uint8
 const (
 	// Write replaces the state of version Expected by Value.
 	Write Kind = iota
-	// Read is consistent: it gives a state between its call and its return.
+	// Read is consistent: it returns a state between its call and its return.
 	Read
-	// CachedRead gives any state that there was.
+	// CachedRead returns the current state or any earlier one.
 	CachedRead
 )
 
-// String is the kind's name in the evidence.
+// String returns the kind's name in the evidence.
 func (k Kind) String() string { return [...]string{"write", "read", "cachedRead"}[k] }
 
 // MarshalText writes the name.
@@ -41,19 +41,19 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Outcome uint8
 
 const (
-	// OK: it was executed. A read of an object that is not there has version 0.
+	// OK: it was executed. A read of a missing object has version 0.
 	OK Outcome = iota
 	// Conflict is a write refused for another version than the expected one.
 	Conflict
-	// Absent is a write that was refused because there is no such object.
+	// Absent is a write that was refused because the object does not exist.
 	Absent
-	// Refused: not executed, for reasons that tell nothing of the register.
+	// Refused: not executed, for reasons that reveal nothing about the register.
 	Refused
-	// Unknown: it may have been executed, or may yet. Return is when its client gave up.
+	// Unknown: it may have been executed, or may still be. Return is when its client gave up.
 	Unknown
 )
 
-// String is the outcome's name in the evidence.
+// String returns the outcome's name in the evidence.
 func (o Outcome) String() string {
 	return [...]string{"ok", "conflict", "absent", "refused", "unknown"}[o]
 }
@@ -61,7 +61,7 @@ func (o Outcome) String() string {
 // MarshalText writes the name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Foreign is the value of an object whose value is none.
+// Foreign is the value of an object that does not hold a register's value.
 const Foreign = math.MaxUint64
 
 // Operation is one call of a client.
@@ -70,15 +70,15 @@ type Operation struct {
 	Register int // index
 	Kind     Kind
 	Outcome  Outcome
-	// Final reads come after all writes, and tell the final state.
+	// Final reads follow all writes and return the final state.
 	Final bool
 	// Call and Return are just before the request and just after its answer.
 	Call, Return time.Duration
 	// Expected is the version that a write replaces.
 	Expected uint64
-	// Value written or read. Those of writes are unique in the history and over 0.
+	// Value is written or read. Written values are unique in the history and greater than 0.
 	Value uint64
-	// Version that a write made, or that was read; 0: there is no such object.
+	// Version is the version that a write made or that was read; 0 if the object does not exist.
 	Version uint64
 }
 
@@ -87,7 +87,8 @@ type Watcher struct {
 	// Start is the version from which it watched.
 	Start   uint64
 	Entries []Entry // in the order of their arrival
-	// Live: the watch was established at the end: what has not come never will.
+	// Live means that the watch was established at the end, so events that are missing will never
+	// arrive.
 	Live bool
 }
 
@@ -105,13 +106,13 @@ const (
 	Listed
 )
 
-// String is the kind's name in the evidence.
+// String returns the kind's name in the evidence.
 func (k EntryKind) String() string { return [...]string{"changed", "deleted", "bookmark", "listed"}[k] }
 
 // MarshalText writes the name.
 func (k EntryKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// Entry is one thing that a watcher was told.
+// Entry is one observation of a watcher.
 type Entry struct {
 	Kind     EntryKind
 	At       time.Duration

@@ -68,7 +68,7 @@ func judge(parts []segment, limit time.Duration) (verdict porcupine.CheckResult,
 	return verdict, -1
 }
 
-// search looks for a linear order. porcupine takes no limit for none.
+// search looks for a linear order. porcupine would take a limit of 0 for no limit.
 func search(begin register, all []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	return porcupine.CheckOperationsTimeout(model(begin), slices.Clone(all), max(limit, 1))
 }

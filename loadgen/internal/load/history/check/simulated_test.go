@@ -8,9 +8,9 @@ import (
 )
 
 // simulation makes histories of a store that is linearizable by construction:
-// each operation is executed at one moment between its call and its return
-// (one of unknown outcome at any moment after its call, or never), and each
-// watcher is told every change in order. A fault makes the store break one
+// each operation is executed at one moment between its call and its return (if
+// its outcome is unknown, at any moment after its call, or never), and each
+// watcher receives every change in order. A fault makes the store break one
 // promise, once.
 type simulation struct {
 	*rand.Rand
@@ -21,8 +21,8 @@ type simulation struct {
 	value   uint64
 	changes []change
 	fault   func(s *simulation, o *Operation, happened bool) bool
-	at      int        // the operation from which on the fault may be
-	broken  *Operation // the one with the fault
+	at      int        // the first operation that may have the fault
+	broken  *Operation // the operation with the fault
 }
 
 type change struct {

@@ -129,7 +129,8 @@ func (s *states) happened() []observation {
 	return all
 }
 
-// replaced is the state that a write replaced: the last one of its expected version before its call.
+// replaced returns the state that a write replaced: the last state of its expected version before its
+// call.
 func (s *states) replaced(w Operation) (is state, ok bool) {
 	all := slices.Clone(s.all[place{w.Register, w.Expected}])
 	if len(all) == 0 {
@@ -178,7 +179,7 @@ func valueText(v uint64) string {
 	return fmt.Sprint(v)
 }
 
-// byReturn are operations in the order of their returns.
+// byReturn returns operations in the order of their returns.
 func byReturn(all []Operation) []Operation {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b Operation) int { return cmp.Compare(a.Return, b.Return) })

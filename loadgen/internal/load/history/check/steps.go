@@ -12,8 +12,8 @@ import (
 // calls.
 //
 //   - A write whose value was seen did happen, before it was first seen,
-//     whatever its client knows of it. That bounds those of unknown outcome,
-//     which would else be open to the end of the history.
+//     regardless of what its client knows. That bounds writes of unknown
+//     outcome, which would otherwise be open to the end of the history.
 //   - A write of unknown outcome whose value was never read cannot be followed by
 //     any other: a successor would have to name its version, which no client
 //     knows. So if it happened it was the last, over the newest version that

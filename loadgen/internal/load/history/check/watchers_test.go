@@ -54,7 +54,8 @@ func TestWatcherGone(t *testing.T) {
 	expect(t, &h.History, result.MissedEvent) // of version 11
 }
 
-// An event that one watcher received must reach the others, acknowledged or not.
+// An event that one watcher received must reach all watchers, acknowledged or
+// not.
 func TestWatchersDeliverTheSameEvents(t *testing.T) {
 	h := one().tried(0, 1, 2, 10, 1, Unknown).final(10, 0).watcher(event(11, 1)).watcher()
 	expect(t, &h.History, result.MissedEvent, result.NotLinearizable)

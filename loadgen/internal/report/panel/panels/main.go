@@ -1,14 +1,14 @@
-// Panels asks every query of every dashboard of the archive of a run, and tells
-// which panels have no data without a good reason, and which do not show a
-// fault that they are about: that may be what a scenario is to show (a frozen
-// leader that long timers keep), so it is told and no error.
+// Panels runs every query of every dashboard on the archive of a run. It reports
+// panels that have no data without a good reason, and panels that do not show a
+// fault that they are about. The latter is not an error: a scenario may be meant to
+// show that (long timers keep a frozen leader).
 //
 //	go run ./loadgen/internal/report/panel/panels [-v] [-calm] RUN
 //
-// RUN is the directory of a run. Exit codes: 0 all is well, 1 it is not, 2 the
-// directory cannot be read. With -v it tells of every query. With -calm it asks
-// instead how many panels would be said to show a fault at moments of the run's
-// longest quiet phase, in which there was none: what the above is worth.
+// RUN is the directory of a run. Exit codes: 0 no problem, 1 problems, 2 the
+// directory cannot be read. With -v it reports every query. With -calm it counts
+// instead how many panels would seem to show a fault at moments of the run's
+// longest quiet phase, which has no fault: the reliability of the report above.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// tell prints what was asked about the run in dir, and returns how many queries are wrong.
+// tell prints the requested report on the run in dir, and returns the number of wrong queries.
 func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (wrong int, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -65,8 +65,8 @@ func tell(ctx context.Context, dir string, quiet, verbose bool, out io.Writer) (
 	return check(ctx, rec, run, verbose, out)
 }
 
-// calm prints how many panels would move by chance in a run, after rests and under
-// causes as long as scenarios have them.
+// calm prints how many panels would move by chance in a run, for rests and causes as long
+// as in scenarios.
 func calm(ctx context.Context, rec *rundir.Recorded, run panel.Run, out io.Writer) error {
 	seen, looked := 0, 0
 	for _, d := range [][2]time.Duration{{30 * time.Second, 60 * time.Second}, {30 * time.Second, 140 * time.Second}, {60 * time.Second, 100 * time.Second}} {
