@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"regexp"
+	"strings"
 	"text/template"
 	"text/template/parse"
 	"time"
@@ -80,10 +81,11 @@ func (b *Bounds) turns(v ...any) (any, error) {
 	return v[0], b.step(n)
 }
 
-var wide = regexp.MustCompile(`\*|[0-9]{4}`)
+// wide is a verb with a width or precision of four digits or more, or one that an argument gives.
+var wide = regexp.MustCompile(`%[^a-zA-Z%]*(\*|[0-9]{4})`)
 
 func printf(format string, args ...any) (string, error) {
-	if wide.MatchString(format) {
+	if wide.MatchString(strings.ReplaceAll(format, "%%", "")) {
 		return "", fmt.Errorf("printf %.40q: the width is too large", format)
 	}
 	return fmt.Sprintf(format, args...), nil

@@ -20,6 +20,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"replaced":            {`{{$x := repeat 1000000 "a"}}{{replace "a" $x $x}}`, "the arguments of a function are too large"},
 		"wide":                {`{{printf "%1000000000d" 1}}`, "the width is too large"},
 		"wide by an argument": {`{{printf "%*d" 1000000000 1}}`, "the width is too large"},
+		"wide precision":      {`{{printf "%.1000000000f" 1.5}}`, "the width is too large"},
 		"much output":         {`{{$x := repeat 1000000 "a"}}{{range until 1000}}{{$x}}{{end}}`, "it renders over 16 MiB"},
 	} {
 		parsed, err := Parse(c.text)
@@ -30,12 +31,12 @@ func TestTemplatesAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	parsed, err := Parse("{{define \"a\"}}n: {{.}}{{end}}kind: {{printf \"%05d\" 7 | quote}}\n{{range $i, $x := list 1 2}}a{{$i}}: {{$x}}\n{{end}}{{range 2}}b{{.}}: x\n{{end}}{{template \"a\" 3}}")
+	parsed, err := Parse("{{define \"a\"}}n: {{.}}{{end}}kind: {{printf \"%05d\" 7 | quote}}\nyear: {{printf \"web-2024-%d%%8080\" 1}}\n{{range $i, $x := list 1 2}}a{{$i}}: {{$x}}\n{{end}}{{range 2}}b{{.}}: x\n{{end}}{{template \"a\" 3}}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := parsed.Documents(nil, 1, 1)
-	if err != nil || len(got) != 1 || got[0]["kind"] != "00007" || got[0]["a1"] != 2 || got[0]["b1"] != "x" || got[0]["n"] != 3 {
+	if err != nil || len(got) != 1 || got[0]["kind"] != "00007" || got[0]["year"] != "web-2024-1%8080" || got[0]["a1"] != 2 || got[0]["b1"] != "x" || got[0]["n"] != 3 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
