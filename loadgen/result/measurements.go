@@ -115,7 +115,7 @@ type Requests struct {
 	// Answered: 2xx answers that came in the phase, whenever their requests were sent; absent:
 	// not recorded
 	Answered *int64 `json:"answered,omitempty"`
-	// Overdue: answers and failures that came in the phase after the last arrival of the load had been due
+	// Overdue: of answered, those that came after the last arrival of the load was due
 	Overdue int64 `json:"overdue,omitempty"`
 	// Backlog: sent in the phase or before, and without an answer at its end
 	Backlog     int64   `json:"backlog,omitempty"`

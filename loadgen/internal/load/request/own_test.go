@@ -177,3 +177,14 @@ func TestAnswersAfterTheScheduleAreOverdue(t *testing.T) {
 		t.Errorf("%d answers, %d of them overdue, achieved %v/s in %v s, backlog %d", got.AnsweredInPhase(), got.Overdue, got.AchievedRate, got.DueSeconds, got.Backlog)
 	}
 }
+
+// A failure that comes late is missing as a failure, and not once more as an overdue answer.
+func TestLateFailuresAreNotOverdue(t *testing.T) {
+	var s stats
+	s.came(503, true)
+	s.came(201, true)
+	s.came(201, false)
+	if s.ended != 3 || s.answered != 2 || s.overdue != 1 {
+		t.Errorf("%d ended, %d answered, %d overdue; want 3, 2 and 1", s.ended, s.answered, s.overdue)
+	}
+}

@@ -29,8 +29,8 @@ type stats struct {
 	outcomes   []outcomeCount
 	// By the time of answers: requests that ended in the phase, whenever they were sent, and their 2xx answers.
 	ended, answered int64
-	// overdue of these came after the last arrival of the load had been due, as the load had no more to send; late: the 2xx of them.
-	overdue, late int64
+	// overdue are the 2xx answers that came when the load had no more to send.
+	overdue int64
 }
 
 // outcomeCount counts the requests with one outcome. There are few outcomes, so a list of them is cheaper than a map.
@@ -66,19 +66,17 @@ func (s *stats) record(f *flight, o load.Outcome, end time.Duration, own ownDela
 	}
 }
 
-// came counts an answer, or a failure, that came in the phase, and whether it came once the schedule was over.
+// came counts an answer or a failure that came in the phase. overdue says that the schedule was over by then.
 func (s *stats) came(o load.Outcome, overdue bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended++
-	if o.Success() {
-		s.answered++
+	if !o.Success() {
+		return
 	}
+	s.answered++
 	if overdue {
 		s.overdue++
-		if o.Success() {
-			s.late++
-		}
 	}
 }
 
@@ -108,7 +106,7 @@ func (s *stats) sums(length time.Duration, before int64) result.Requests {
 		r.Outcomes[o.outcome.String()] = o.count
 	}
 	if sec := length.Seconds(); sec > 0 {
-		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(s.answered-s.late)/sec
+		r.DueSeconds, r.OfferedRate, r.AchievedRate = sec, float64(r.Offered)/sec, float64(s.answered-s.overdue)/sec
 	}
 	return r
 }
