@@ -95,7 +95,7 @@ func isBrief(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
-	return !slices.Contains([]string{"alerts", "cleanup", "observe", "serve", "worker", "workers"}, cmd.Name())
+	return !slices.Contains([]string{"alerts", "cleanup", "observe", "record", "serve", "worker", "workers"}, cmd.Name())
 }
 
 // listen returns a context that ends with the first signal to end. Of a hangup only
