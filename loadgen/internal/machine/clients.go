@@ -5,8 +5,8 @@ import "strings"
 // Clients of the API servers on the same machine are load, and no other programs. Each of their requests may use so much
 // processor time of the machine, in seconds; what they use past that counts as other programs'.
 const (
-	PerRequest = "0.005" // to write or read an object, in any language
-	PerList    = "0.02"  // to decode a list of a thousand objects
+	perRequest = "0.005" // to write or read an object, in any language
+	perList    = "0.02"  // to decode a list of a thousand objects
 )
 
 // The rates of requests, by the counts of those who answered or sent them. Watches and connections that last are left out: they
@@ -31,5 +31,5 @@ func Clients(over string) string { return strings.ReplaceAll(clients, "$over", o
 
 // ClientProcessors is PromQL for the processors that these clients may use, over a range.
 func ClientProcessors(over string) string {
-	return strings.ReplaceAll(PerRequest+` * `+clients+` + (`+PerList+` - `+PerRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)
+	return strings.ReplaceAll(perRequest+` * `+clients+` + (`+perList+` - `+perRequest+`) * clamp_max(`+lists+`, scalar(`+clients+`))`, "$over", over)
 }

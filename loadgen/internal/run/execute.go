@@ -65,11 +65,7 @@ func (r *run) execute(parent, watched context.Context) {
 	}
 	r.tearDown()
 	r.display.beginStage(Ending)
-	within := windUpTimeout
-	if r.target.isLost() {
-		within = lostCleanupWithin
-	}
-	windUp, cancelWindUp := r.windUp(within)
+	windUp, cancelWindUp := r.windUp(windUpWithin(r.target.isLost()))
 	defer cancelWindUp()
 	r.loads.stopAll()
 	r.loads.finish(ctx, r.step)

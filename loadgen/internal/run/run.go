@@ -53,6 +53,17 @@ import (
 // deleting from a user's cluster takes the longest.
 const windUpTimeout = 5 * time.Minute
 
+// lostWindUpTimeout replaces windUpTimeout if the cluster is gone: it may come back.
+const lostWindUpTimeout = 20 * time.Second
+
+// windUpWithin returns the bound that applies to a target that is lost or not.
+func windUpWithin(lost bool) time.Duration {
+	if lost {
+		return lostWindUpTimeout
+	}
+	return windUpTimeout
+}
+
 // run is a run with all its stages ready.
 type run struct {
 	journal

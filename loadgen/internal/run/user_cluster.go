@@ -14,9 +14,6 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// lostCleanupWithin bounds the end of nodes and, separately, the cleanup if the cluster is gone: it may come back.
-const lostCleanupWithin = 20 * time.Second
-
 // unlockTimeout bounds the release of a lock, which expires by itself.
 const unlockTimeout = 10 * time.Second
 
@@ -156,11 +153,7 @@ func (u *userCluster) close(lost bool, _ []result.Phase) error { return u.discar
 // that removes them.
 func (u *userCluster) discard(lost bool) error {
 	u.step("removing what the run made from the cluster")
-	within := windUpTimeout
-	if lost {
-		within = lostCleanupWithin
-	}
-	ctx, cancel := u.windUp(within)
+	ctx, cancel := u.windUp(windUpWithin(lost))
 	defer cancel()
 	err := u.cluster.Cleanup(ctx, u.Step)
 	if err == nil {

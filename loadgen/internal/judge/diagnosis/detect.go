@@ -141,8 +141,7 @@ func (s *signal) strength(v float64, b baseline) float64 {
 
 // episodesOf lists the episodes of all series, sorted by their beginning, with a share of each bound. Signals with an
 // absolute bound are also searched in the calm time if it ends where the diagnosed time begins.
-func episodesOf(all []series, o Options, share float64) (episodes []episode) {
-	waits := starvationOf(all)
+func episodesOf(all []series, waits starvation, o Options, share float64) (episodes []episode) {
 	for _, one := range all {
 		under := o.Under
 		if (one.signal.Level || one.signal.Limit != nil) && o.Calm.To.Equal(under.From) {

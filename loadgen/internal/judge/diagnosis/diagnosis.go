@@ -202,14 +202,14 @@ func (o *Options) settle(known catalogue, all []series, follows bool) {
 			end = e.began
 		}
 	}
-	for _, e := range episodesOf(all, Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
+	for _, e := range episodesOf(all, starvationOf(all), Options{Calm: result.Span{From: o.Calm.From, To: half}, Under: result.Span{From: least, To: o.Calm.To}, Step: o.Step}, 1) {
 		if e.signal.Event || !half.Before(least) && !e.began.Before(half.Add(-o.Step)) {
 			cut(e)
 		}
 	}
 	if o.CalmByDefault {
 		bounded := slices.DeleteFunc(slices.Clone(all), func(s series) bool { return s.signal.Over == nil })
-		for _, e := range episodesOf(bounded, Options{Under: o.Calm, Step: o.Step}, 1) { // by fixed bounds alone
+		for _, e := range episodesOf(bounded, nil, Options{Under: o.Calm, Step: o.Step}, 1) { // by fixed bounds alone
 			cut(e)
 		}
 	}

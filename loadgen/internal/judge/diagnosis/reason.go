@@ -94,7 +94,8 @@ type reasoning struct {
 }
 
 func newReasoning(known catalogue, recorded []series, o Options, share float64) reasoning {
-	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, o, share), waits: starvationOf(recorded), o: o}
+	waits := starvationOf(recorded)
+	return reasoning{catalogue: known, recorded: recorded, all: episodesOf(recorded, waits, o, share), waits: waits, o: o}
 }
 
 // near is the time within which signals count as moving together: rates cover two scrapes, and a target may answer
@@ -264,7 +265,7 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 		if !r.gather(&evidence, first, m) || r.prevented(m, first) || r.deviates(m.Without, first, false) || !r.exceeds(first, m.Exceeds) {
 			continue
 		}
-		if also := slices.DeleteFunc(slices.Clone(m.WhenStarved), func(name string) bool { return !r.has(name) }); len(also) > 0 && r.starved(first) && !r.deviates(also, first, true) {
+		if slices.ContainsFunc(m.WhenStarved, r.has) && r.starved(first) && !r.deviates(m.WhenStarved, first, true) {
 			continue
 		}
 		if m.OfLargest > 0 && r.dwarfed(first, m.OfLargest) {

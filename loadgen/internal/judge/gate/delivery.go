@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stormglass/stormglass/loadgen/internal/rundir"
 	"github.com/stormglass/stormglass/loadgen/result"
@@ -122,13 +121,14 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 	for _, name := range names {
 		out := result.Delivery{Name: name, What: "requests", Least: d.least(p.Name, name)}
 		w := work{outcomes: map[string]int64{}, load: true}
-		most, due := d.inFlight(name), 0.0
+		shares, replayed := d.traced(name)
+		due := 0.0
 		for _, r := range rows {
 			if r.Load != name || r.DueSeconds == 0 { // without a time there is no rate
 				continue
 			}
 			asked, done, failed := owed(r, leastLate), r.AnsweredInPhase(), r.Sent-r.Succeeded-r.FailedLate
-			if shares, ok := d.traced(name); ok {
+			if replayed {
 				refused := answeredAsTraced(r.Outcomes, shares)
 				done, failed = done+refused, failed-refused
 			}
@@ -146,24 +146,28 @@ func (d delivering) requests(p result.Phase) (all []result.Delivery) {
 				w.outcomes[code] += n
 			}
 		}
-		if inFlight := w.all / due; inFlight >= float64(most)/4 { // else something other than a free slot was missing
-			w.full = strings.TrimSuffix(fmt.Sprintf("maxInFlight %d", most), " 0")
-		}
+		w.full = d.full(name, w.all/due)
 		all = appendJudged(all, out, w, p)
 	}
 	return all
 }
 
-// inFlight returns the maximum number of a load's requests in flight, or 0 if unknown.
-func (d delivering) inFlight(name string) int {
-	if d.s != nil {
-		for _, l := range d.s.Loads() {
-			if l.Name == name {
-				return int(l.MaxInFlight)
-			}
+// full names the limit on a load's requests in flight if a quarter of it was in use on average. Otherwise something other than a
+// free slot was missing.
+func (d delivering) full(load string, inFlight float64) string {
+	if d.s == nil {
+		return "maxInFlight"
+	}
+	for _, l := range d.s.Loads() {
+		switch {
+		case l.Name != load:
+		case inFlight < float64(l.MaxInFlight)/4:
+			return ""
+		default:
+			return fmt.Sprintf("maxInFlight %d", l.MaxInFlight)
 		}
 	}
-	return 0
+	return "maxInFlight"
 }
 
 // appendJudged judges what was asked and done in a phase. It skips loads and actions without anything due.
