@@ -194,6 +194,8 @@ const (
 var (
 	// crashLine begins what Go, klog and etcd write when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
+	// goCrash is a crashLine of Go, which says why on its own. The others may only repeat that something failed.
+	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
 	// klogHead is the time and the place of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)
 	// errorLine is an error in the log of a process that ended in order.
@@ -219,14 +221,16 @@ func quote(log string) []string {
 		}
 	}
 	rest := lastMatch(lines, crashLine)
-	if rest < 0 {
-		rest = max(0, len(lines)-maxQuoted+mostErrors)
+	var errs []string
+	switch {
+	case rest < 0:
+		var after int
+		errs, after = lastErrors(lines[:max(0, len(lines)-maxQuoted+mostErrors)])
+		rest = max(after, len(lines)-maxQuoted+len(errs), 0)
+	case !goCrash.MatchString(lines[rest]):
+		errs, _ = lastErrors(lines[:rest])
 	}
-	quoted, after := lastErrors(lines[:rest])
-	if crashed := rest < len(lines) && crashLine.MatchString(lines[rest]); !crashed {
-		rest = max(after, len(lines)-maxQuoted+len(quoted), 0)
-	}
-	lines = append(quoted, lines[rest:min(len(lines), rest+maxQuoted-len(quoted))]...)
+	lines = append(errs, lines[rest:min(len(lines), rest+maxQuoted-len(errs))]...)
 	for i, line := range lines {
 		if len(line) > maxLogLine {
 			lines[i] = strings.ToValidUTF8(line[:maxLogLine], "") + "..."

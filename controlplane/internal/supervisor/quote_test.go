@@ -13,7 +13,7 @@ func TestQuoteExplainsExit(t *testing.T) {
 		fmt.Fprintf(&stack, "k8s.io/kubernetes/pkg/x.f%d(...)\n\t/go/x.go:%d +0x1\n", i, i)
 	}
 	for _, c := range []struct{ name, log, first, last string }{
-		{"a panic", info(20) + "panic: leaseDuration must be greater than renewDeadline\n\ngoroutine 1 [running]:\n" + stack.String(), "panic: leaseDuration must", "\t/go/x.go:2 +0x1"},
+		{"a panic", "E1122 12:00:00.000000       1 options.go:205] The manifest file is empty, ignoring.\n" + info(20) + "panic: leaseDuration must be greater than renewDeadline\n\ngoroutine 1 [running]:\n" + stack.String(), "panic: leaseDuration must", "\t/go/x.go:2 +0x1"},
 		{"a panic after another's, recovered", "panic: first\n" + info(3) + "panic: second [recovered]\n\tpanic: second\n\ngoroutine 7 [running]:\n", "panic: second", "goroutine 7 [running]:"},
 		{"klog's fatal error", info(3) + "F1122 12:00:00.000000       1 server.go:9] no such socket\ngoroutine 1 [running]:\n" + stack.String(), "F1122 12:00:00.000000       1 server.go:9] no such socket", "\t/go/x.go:2 +0x1"},
 		{"the runtime's", "fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n" + stack.String(), "fatal error: all goroutines", "\t/go/x.go:2 +0x1"},

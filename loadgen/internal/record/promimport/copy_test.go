@@ -88,8 +88,9 @@ func TestGatesReadTheCopy(t *testing.T) {
 // TestLostData: data that a Prometheus does not deliver counts as no data, never as a pass.
 func TestLostData(t *testing.T) {
 	for name, lose := range map[string]func(*lab){
-		"a target is down for a scrape": func(l *lab) {
+		"a target is down for two scrapes": func(l *lab) {
 			l.Parts[etcdHere].SetDown(true)
+			l.Boundary(l.every)
 			l.Boundary(l.every)
 			l.Parts[etcdHere].SetDown(false)
 			l.Boundary(l.every)
@@ -134,6 +135,23 @@ func TestLostData(t *testing.T) {
 				t.Error("no scrape counts as lost")
 			}
 		})
+	}
+}
+
+// TestOneLostScrape: a single lost scrape is counted, and what comes after it is judged.
+func TestOneLostScrape(t *testing.T) {
+	l := newLab(t)
+	r := l.record(t, l.found(t, Config{}), record.Options{})
+	phase := result.Phase{Name: "storm", Start: r.boundary()}
+	l.Parts[etcdHere].SetDown(true)
+	l.Boundary(l.every)
+	l.Parts[etcdHere].SetDown(false)
+	l.Boundary(l.every)
+	phase.End = r.boundary()
+	a, scrapes := r.archive()
+	res := gates(t, a, scrapes, phase, leaderChanges)
+	if res.Verdict != result.Pass || !strings.Contains(res.Gates[0].Detail, "scrapes of kube-etcd-0 lost in storm: 1") || scrapes.Failed["kube-etcd-0"] != 1 {
+		t.Errorf("%s: %v; %+v; lost %v", res.Verdict, res.Reasons, res.Gates, scrapes.Failed)
 	}
 }
 

@@ -32,7 +32,7 @@ const patience = 2.5
 // moments returns the scrapes of one target from shortly before the first boundary
 // to the last, in order of time: the target's own scrapes, shifted by the
 // difference of the clocks; boundaries, with the scrape that the run waited for;
-// and a lost scrape in each gap that is too long.
+// and the lost scrapes of each gap that is too long.
 //
 // The awaited scrape comes before its boundary and later ones after it, even if the
 // clocks' difference, known to a few milliseconds, says otherwise.
@@ -61,7 +61,7 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 			all = append(all, moment{at: at, of: t.at, up: t.up})
 		}
 	}
-	all = filled(all, first, last, longest)
+	all = filled(all, first, last, every.Milliseconds())
 	for _, b := range boundaries {
 		shown := moment{at: b.at}
 		for _, t := range ticks {
@@ -75,13 +75,16 @@ func moments(ticks []tick, boundaries []boundary, ahead int64, every time.Durati
 	return all
 }
 
-// filled inserts a lost scrape into every gap from first to end that is too long.
-func filled(all []moment, first, end, longest int64) []moment {
+// filled inserts the lost scrapes of every gap from first to end that is longer than patience allows, one
+// each interval.
+func filled(all []moment, first, end, every int64) []moment {
 	var out []moment
 	before := first
 	for _, m := range append(all, moment{at: end}) {
-		if m.at-before > longest {
-			out = append(out, moment{at: before + longest/2})
+		if float64(m.at-before) > patience*float64(every) {
+			for at := before + every; at < m.at-every/2; at += every {
+				out = append(out, moment{at: at})
+			}
 		}
 		if m.at < end {
 			out = append(out, m)

@@ -45,7 +45,7 @@ func TestMoments(t *testing.T) {
 		},
 		"the scrape that a boundary waited for never came": {
 			ticks: scrapes(60, 90, 120), boundaries: []boundary{at(95, 90), at(210, 0)},
-			want: "60<-60 90<-90 95<-90 120<-120 157.5 lost 210 lost",
+			want: "60<-60 90<-90 95<-90 120<-120 150 lost 180 lost 210 lost",
 		},
 		"it came and is there no more": {
 			ticks: scrapes(60, 120), boundaries: []boundary{at(95, 90), at(125, 120)},
@@ -53,7 +53,7 @@ func TestMoments(t *testing.T) {
 		},
 		"a gap within a phase": {
 			ticks: scrapes(60, 90, 120, 240, 270), boundaries: []boundary{at(95, 90), at(275, 270)},
-			want: "60<-60 90<-90 95<-90 120<-120 157.5 lost 240<-240 270<-270 275<-270",
+			want: "60<-60 90<-90 95<-90 120<-120 150 lost 180 lost 210 lost 240<-240 270<-270 275<-270",
 		},
 		"a scrape that failed": {
 			ticks: down, boundaries: []boundary{at(95, 90), at(155, 150)},
@@ -65,7 +65,7 @@ func TestMoments(t *testing.T) {
 		},
 		"nothing was scraped": {
 			boundaries: []boundary{at(95, 0), at(255, 0)},
-			want:       "95 lost 132.5 lost 255 lost",
+			want:       "95 lost 125 lost 155 lost 185 lost 215 lost 255 lost",
 		},
 		"no boundary, nothing to show": {ticks: scrapes(60, 90)},
 	} {
