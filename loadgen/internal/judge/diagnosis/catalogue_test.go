@@ -68,7 +68,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 		names[s.Name] = true
 		for _, part := range partName.FindAllStringSubmatch(s.written, -1) {
 			if known.Parts[part[1]] == "" {
-				t.Errorf("signal %s names the part %s, which is none", s.Name, part[1])
+				t.Errorf("signal %s names the unknown part %s", s.Name, part[1])
 			}
 		}
 		if s.Source != "" && (known.signal(s.Source) == nil || known.signal(s.Source).Source != "") {
@@ -86,7 +86,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 		kinds[m.Kind] = true
 		for _, name := range slices.Concat(m.Any, m.All, m.With, m.Unless, m.Without, m.Moves, m.Symptoms, slices.Concat(slices.Collect(maps.Values(m.MovesOf))...), m.Recorded, m.Exceeds, named(m), known.Exits.Signals, known.Exits.After) {
 			if name, _, _ = strings.Cut(name, "@"); !names[name] {
-				t.Errorf("mechanism %s names the signal %s, which is none", m.Kind, name)
+				t.Errorf("mechanism %s names the unknown signal %s", m.Kind, name)
 			}
 		}
 		if m.Page != "" {

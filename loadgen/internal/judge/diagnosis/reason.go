@@ -286,9 +286,14 @@ func (r reasoning) fire(m *mechanism, depth int) (fired []firing) {
 	return fired
 }
 
-// starved reports whether waiting for processors explains, at some time of an episode, half of the least change of its
-// signal.
+// starved reports whether waiting for processors may explain an episode: other programs use the machine, or the measured
+// waiting explains, at some time, half of the least change of its signal.
 func (r reasoning) starved(e episode) bool {
+	for _, m := range r.catalogue.Mechanisms {
+		if m.Slows && r.deviates(m.Any, e, false) {
+			return true
+		}
+	}
 	for at := range r.waits[e.component] {
 		if !at.Before(e.began) && !at.After(e.last) && 2*r.waits.least(e.signal, e.component, at) >= e.signal.Least {
 			return true

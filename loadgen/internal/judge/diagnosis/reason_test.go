@@ -21,7 +21,7 @@ func TestRoots(t *testing.T) {
 		"a chain":                 {[][]int{nil, {2}, {0}}, []int{1}},
 		"a circle":                {[][]int{{1}, {2}, {0}}, []int{0}},
 		"a circle and its cause":  {[][]int{{1}, {0}, {1}}, []int{2}},
-		"a circle beside a cause": {[][]int{nil, {2}, {1}}, []int{0, 1}},
+		"a circle, another cause": {[][]int{nil, {2}, {1}}, []int{0, 1}},
 	} {
 		if got := roots(c.explained); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
