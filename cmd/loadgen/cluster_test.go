@@ -128,3 +128,19 @@ func labelled(t *testing.T, kubeconfig string) []string {
 	}
 	return left
 }
+
+// TestObjectsThatLoseTheirLabelAreRemoved: a run removes its objects even if its actions change their labels.
+func TestObjectsThatLoseTheirLabelAreRemoved(t *testing.T) {
+	useSharedPlane(t)
+	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
+	dir := filepath.Join(planetest.Dir(t), "run")
+	startLoadgen(t, "run", "testdata/strip.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes").wantExit(0)
+	wantNothingLeft(t, kubeconfig)
+	all := kubectl(t, "get", "priorityclasses,namespaces,nodes,clusterroles,customresourcedefinitions", "-o", "name")
+	for _, name := range []string{"sgx-", "/stormglass-", "/sg-"} {
+		if strings.Contains(all, name) {
+			t.Errorf("left behind:\n%s", all)
+			break
+		}
+	}
+}

@@ -123,7 +123,7 @@ func newCleaner(cfg *rest.Config, runID string) (*cleaner, error) {
 
 func cleanerOf(client kubernetes.Interface, runID string) *cleaner {
 	return &cleaner{
-		client: client, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, deleted: map[string]bool{},
+		client: client, runID: runID, owned: metav1.ListOptions{LabelSelector: ownedBy(runID), Limit: 500}, deleted: map[string]bool{},
 		ofJobs: metav1.ListOptions{LabelSelector: selector(cleanupLabel, runID), Limit: 500},
 	}
 }
@@ -140,6 +140,9 @@ type cleaner struct {
 	ofJobs      metav1.ListOptions
 	discovery   discovery.DiscoveryInterface // so are objects of all other resources without namespaces; nil: not
 	owned       metav1.ListOptions
+	runID       string       // "" for all runs
+	made        *made        // nil: nothing is recorded
+	nodePrefix  string       // of the run's nodes; "" for none
 	log         func(string) // called with each deletion; may be nil
 	notice      func(string) // called with what keeps it waiting; may be nil
 	removed     Removed
@@ -189,14 +192,17 @@ func (c *cleaner) say(to func(string), line string) {
 // cluster cannot be reached.
 func (c *cleaner) attempt(ctx context.Context) error {
 	c.removed.Unseen = nil
-	err := c.namespaces(ctx)
+	err := c.relabel(ctx)
+	if err == nil {
+		err = c.namespaces(ctx)
+	}
 	switch {
 	case unreachable(err):
 		return explainCleanup(err)
 	case apierrors.IsUnauthorized(err): // and so is all else
 		return fmt.Errorf("the cluster does not accept the credentials: %w (have they expired?)", err)
 	}
-	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx))
+	err = errors.Join(err, c.nodes(ctx), c.ofNodes(ctx), c.removeDevices(ctx), c.nodeEvents(ctx), c.certificateRequests(ctx), c.rbac(ctx), c.clusterObjects(ctx), c.discovered(ctx), c.removeDefinitions(ctx), c.removeLocks(ctx), c.removeMade(ctx))
 	if err != nil {
 		return err
 	}
@@ -252,7 +258,7 @@ func (c *cleaner) remove(ctx context.Context, kind string, objects []item, remov
 		return fmt.Errorf("delete %s: %w", count(len(objects), kind), err)
 	}
 	for i, o := range objects {
-		if key := kind + " " + string(o.uid); refused[i] == nil && !c.deleted[key] {
+		if key := strings.ToLower(kind) + " " + string(o.uid); refused[i] == nil && !c.deleted[key] {
 			c.deleted[key] = true
 			*removed++
 		}

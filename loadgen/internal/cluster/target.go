@@ -83,6 +83,7 @@ type Target struct {
 	deadline    *deadline // of a user's cluster
 	uid         types.UID // of the first namespace, once made
 	cleanupJob  bool      // a Job of the cluster cleans up too
+	made        made      // by Admin since Setup
 }
 
 func newTarget(runID string, s *scenario.Scenario) *Target {
@@ -278,6 +279,7 @@ func (t *Target) KubeletAPI(ctx context.Context) (*node.API, error) {
 // Setup checks by dry run what actions will create. It makes the class of devices, the run's namespaces, the permissions of
 // tenants, the identity of load on a user's cluster, and the scenario's setup. If it fails, Cleanup removes what it made.
 func (t *Target) Setup(ctx context.Context) error {
+	t.Admin = t.made.recorded(t.Admin)
 	client, err := kubernetes.NewForConfig(t.Admin)
 	if err != nil {
 		return fmt.Errorf("client of cluster %s: %w", t.Cluster.Name, err)
@@ -358,8 +360,8 @@ func (t *Target) setupTenants(ctx context.Context, client kubernetes.Interface) 
 }
 
 // Cleanup ends what Setup started, removes everything that carries the run's
-// label, as the function Cleanup does, and waits until it is gone. It calls notice
-// with what keeps it waiting.
+// label, as the function Cleanup does, and objects without a namespace that lost it,
+// and waits until all is gone. It calls notice with what keeps it waiting.
 func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	c, err := newCleaner(t.Admin, t.runID)
 	if err == nil {
@@ -378,7 +380,10 @@ func (t *Target) Cleanup(ctx context.Context, notice func(string)) error {
 	if t.batches {
 		c.definitions, c.discovery = true, c.client.Discovery()
 	}
-	c.notice = notice
+	c.notice, c.made = notice, &t.made
+	if s := t.scenario; s != nil && s.Nodes.Count > 0 {
+		c.nodePrefix = t.NodePrefix()
+	}
 	return t.cleanup(ctx, c)
 }
 

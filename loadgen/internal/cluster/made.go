@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// made records the UIDs of objects without a namespace that a run creates. The run's actions, or somebody else,
+// may change the labels of an object, but not its UID. The zero value is empty and safe for concurrent use.
+type made struct {
+	mu  sync.Mutex
+	all map[schema.GroupVersionResource]madeKind
+}
+
+type madeKind struct {
+	kind string
+	uids map[types.UID]bool
+}
+
+// recorded returns a copy of a config whose clients' creations are recorded.
+func (m *made) recorded(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, m} })
+	return config
+}
+
+// resources returns what was recorded. A nil made has recorded nothing.
+func (m *made) resources() map[schema.GroupVersionResource]madeKind {
+	all := map[schema.GroupVersionResource]madeKind{}
+	if m == nil {
+		return all
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r, k := range m.all {
+		all[r] = madeKind{k.kind, maps.Clone(k.uids)}
+	}
+	return all
+}
+
+func (m *made) add(r schema.GroupVersionResource, kind string, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[schema.GroupVersionResource]madeKind{}
+	}
+	if _, known := m.all[r]; !known {
+		m.all[r] = madeKind{kind, map[types.UID]bool{}}
+	}
+	m.all[r].uids[uid] = true
+}
+
+type recorder struct {
+	next http.RoundTripper
+	made *made
+}
+
+// RoundTrip records the object of an answer that says that it was created.
+func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(request)
+	if err != nil || answer.StatusCode != http.StatusCreated || request.URL.Query().Has("dryRun") {
+		return answer, err
+	}
+	resource, ok := clusterResource(request.URL.Path)
+	if !ok {
+		return answer, nil
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	if kind, uid := identify(body); uid != "" { // reviews have none
+		r.made.add(resource, kind, uid)
+	}
+	return answer, nil
+}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper.
+func (r recorder) WrappedRoundTripper() http.RoundTripper { return r.next }
+
+// clusterResource returns the resource of a path that creates an object without a namespace: a collection's, or the
+// object's own if it is applied. Paths may have a prefix.
+func clusterResource(path string) (r schema.GroupVersionResource, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, part := range parts {
+		switch rest := parts[i+1:]; {
+		case part == "api" && len(rest) >= 2 && rest[0] == "v1":
+			r, rest = schema.GroupVersionResource{Version: "v1", Resource: rest[1]}, rest[2:]
+			return r, len(rest) <= 1
+		case part == "apis" && len(rest) >= 3:
+			r, rest = schema.GroupVersionResource{Group: rest[0], Version: rest[1], Resource: rest[2]}, rest[3:]
+			return r, len(rest) <= 1 && r.Resource != "namespaces"
+		}
+	}
+	return r, false
+}
+
+// identify returns the kind and the UID of an object in JSON or protobuf.
+func identify(body []byte) (kind string, uid types.UID) {
+	if o, of, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+		if m, err := meta.Accessor(o); err == nil {
+			return of.Kind, m.GetUID()
+		}
+		return "", ""
+	}
+	var o metav1.PartialObjectMetadata // a custom resource
+	_ = json.Unmarshal(body, &o)
+	return o.Kind, o.UID
+}
+
+// relabel gives the run's namespaces and nodes their label back, if they have lost it: their removal takes several
+// steps, which find them by the label.
+func (c *cleaner) relabel(ctx context.Context) error {
+	namespaces, nodes := corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithResource("nodes")
+	lost := map[schema.GroupVersionResource]func(metav1.Object) bool{}
+	if uids := c.made.resources()[namespaces].uids; len(uids) > 0 {
+		lost[namespaces] = func(m metav1.Object) bool { return uids[m.GetUID()] }
+	}
+	if c.nodePrefix != "" {
+		lost[nodes] = func(m metav1.Object) bool { return strings.HasPrefix(m.GetName(), c.nodePrefix) }
+	}
+	for r, ours := range lost {
+		client := c.metadata.Resource(r)
+		items, err := listed(ctx, metadataCollection{client}, c.all(), func(o runtime.Object) bool {
+			m, err := meta.Accessor(o)
+			return err == nil && ours(m) && m.GetLabels()[RunLabel] != c.runID
+		})
+		if err = c.noteUnseen(r.Resource, listError(r, err)); err != nil {
+			return err
+		}
+		for _, i := range items {
+			patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, i.uid, RunLabel, c.runID)
+			_, err := client.Patch(ctx, i.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return fmt.Errorf("label %s %s: %w", r.Resource, i.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// removeMade removes recorded objects that the steps before have not found by their labels. It reports objects that
+// are still there, and the command that removes those that finalizers hold.
+func (c *cleaner) removeMade(ctx context.Context) error {
+	var errs []error
+	all := c.made.resources()
+	if len(c.nodesSeen) > 0 && c.metadata != nil {
+		nodes := madeKind{"Node", map[types.UID]bool{}}
+		for _, n := range c.nodesSeen {
+			nodes.uids[n.uid] = true
+		}
+		all[corev1.SchemeGroupVersion.WithResource("nodes")] = nodes
+	}
+	for r, k := range all {
+		client := metadataCollection{c.metadata.Resource(r)}
+		var held []string
+		items, err := listed(ctx, client, c.all(), func(o runtime.Object) bool {
+			m, err := meta.Accessor(o)
+			if err != nil || !k.uids[m.GetUID()] {
+				return false
+			}
+			if m.GetDeletionTimestamp() == nil {
+				return true
+			}
+			if slices.Equal(m.GetFinalizers(), []string{definitionFinalizer}) {
+				return false
+			}
+			held = append(held, unhold(r, m))
+			return true
+		})
+		switch {
+		case apierrors.IsNotFound(err): // its definition is gone, and the objects with it
+			continue
+		case err != nil:
+			errs = append(errs, c.noteUnseen(r.Resource, listError(r, err)))
+			continue
+		case len(items) == 0:
+			continue
+		}
+		if err = c.remove(ctx, k.kind, items, &c.removed.ClusterObjects, byName(client)); err == nil {
+			err = fmt.Errorf("delete %s: %w", count(len(items), k.kind), errNotGone)
+		}
+		if len(held) > 0 {
+			err = fmt.Errorf("%w; finalizers hold %s", err, some(held))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func listError(r schema.GroupVersionResource, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("list %s: %w", r.Resource, err)
+}
+
+// definitionFinalizer is on each custom resource definition that the API server deletes: it deletes its objects first.
+const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+// unhold names an object that is being deleted, its finalizers, and the command that removes them.
+func unhold(r schema.GroupVersionResource, m metav1.Object) string {
+	return fmt.Sprintf("%s (%s): `kubectl patch %s %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'`",
+		m.GetName(), strings.Join(m.GetFinalizers(), ", "), r.GroupResource(), m.GetName())
+}
+
+// some joins the first of many.
+func some(all []string) string {
+	const most = 20
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}
