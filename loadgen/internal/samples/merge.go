@@ -2,6 +2,7 @@ package samples
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -111,6 +112,7 @@ func (s RequestSlot) plus(o RequestSlot) RequestSlot {
 	sum := RequestSlot{Succeeded: s.Succeeded + o.Succeeded, Unsent: s.Unsent + o.Unsent, Slowest: max(s.Slowest, o.Slowest)}
 	external := max(s.SlowestExternal(), o.SlowestExternal())
 	sum.External = &external
+	sum.Took = slices.Concat(s.Took, o.Took)
 	if len(s.Failed)+len(o.Failed) > 0 {
 		sum.Failed = maps.Clone(s.Failed)
 		if sum.Failed == nil {

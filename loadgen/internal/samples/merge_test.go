@@ -99,3 +99,37 @@ func TestSentSlotsAreAligned(t *testing.T) {
 		t.Errorf("sent %+v", sent)
 	}
 }
+
+// A recorder that merges passes on the durations of sending recorders, and does not write them.
+func TestDurationsOfSendersAreFollowed(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w Window
+	r.Follow(w.Add)
+	r.Merge(1)
+	var sent []Slot
+	from := time.Now()
+	sender := Sending(func(s Slot) error { sent = append(sent, s); return nil }, func() time.Time { return from })
+	sender.Requests("reads").Succeeded(3*time.Second, 0)
+	sender.Requests("reads").Succeeded(time.Millisecond, 0)
+	for _, err := range []error{sender.Close(), r.Add(0, sent[0]), r.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.Over(2 * time.Second); n != 1 {
+		t.Errorf("%d requests took over 2 s, want 1", n)
+	}
+	slots, err := Read(dir)
+	if err != nil || len(slots) != 1 || slots[0].Requests["reads"].Succeeded != 2 || slots[0].Requests["reads"].Took != nil {
+		t.Errorf("written: %+v, %v", slots, err)
+	}
+	s := sent[0]
+	s.Requests["reads"].Took[0].At = buckets
+	if s.Check() == nil {
+		t.Error("a bucket that does not exist is accepted")
+	}
+}

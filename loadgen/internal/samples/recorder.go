@@ -95,7 +95,7 @@ func (r *Recorder) Requests(load string) *Requests {
 	c := counterOf(&r.mu, r.requests, load)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.follow != nil && c.spread == nil {
+	if (r.follow != nil || r.send != nil) && c.spread == nil {
 		c.spread = new(histogram)
 	}
 	return c
@@ -253,6 +253,12 @@ func (r *Recorder) write(s Slot, now time.Time) error {
 		r.note(result.EventRelist, load, taken.Relists, now)
 		r.note(result.EventWatchBreak, load, taken.Breaks, now)
 	}
+	written := make(map[string]RequestSlot, len(s.Requests))
+	for load, taken := range s.Requests {
+		taken.Took = nil
+		written[load] = taken
+	}
+	s.Requests = written
 	line, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("samples: %w", err)

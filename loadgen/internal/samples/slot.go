@@ -51,8 +51,8 @@ type RequestSlot struct {
 	// External is the slowest without the generator's own delay. It is nil in runs that
 	// were recorded before the field existed.
 	External *float64 `json:"external,omitempty"`
-
-	took []bucket // durations, for a Window
+	// Took counts the requests by duration, for a Window. Recorders send it and do not write it.
+	Took []Bucket `json:"took,omitempty"`
 }
 
 // SlowestExternal returns the slowest request without the generator's own delay, or
@@ -102,12 +102,18 @@ func Read(dir string) ([]Slot, error) {
 func (s Slot) Check() error {
 	const longest = 1 << 40 // milliseconds: 35 years
 	if s.Begin <= 0 || s.Millis <= 0 || s.Millis > longest || s.Begin > 4*longest {
-		return errors.New("it is no slot: it has no time or no length")
+		return errors.New("invalid slot: it has no time or no length")
 	}
 	for load, r := range s.Requests {
 		counts := []int64{r.Succeeded, r.Unsent}
 		for _, n := range r.Failed {
 			counts = append(counts, n)
+		}
+		for _, b := range r.Took {
+			if b.At < 0 || b.At >= buckets {
+				return fmt.Errorf("requests of %s: no duration", load)
+			}
+			counts = append(counts, b.N)
 		}
 		if !countable(counts...) || r.Slowest < 0 {
 			return fmt.Errorf("requests of %s: a number that nothing counts", load)
@@ -131,7 +137,7 @@ func countable(counts ...int64) bool {
 type Requests struct {
 	succeeded, unsent atomic.Int64
 	slowest, external atomic.Int64 // nanoseconds
-	spread            *histogram   // nil if Follow was not called
+	spread            *histogram   // nil if the recorder neither follows nor sends
 
 	mu     sync.Mutex
 	failed map[string]int64
@@ -194,7 +200,7 @@ func (r *Requests) take() RequestSlot {
 	r.mu.Lock()
 	s.Failed, r.failed = r.failed, nil
 	r.mu.Unlock()
-	s.took = r.spread.take()
+	s.Took = r.spread.take()
 	return s
 }
 

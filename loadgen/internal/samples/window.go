@@ -24,7 +24,7 @@ const canceled = "canceled"
 type summary struct {
 	until time.Time
 	Counts
-	took []bucket
+	took []Bucket
 }
 
 // Counts are numbers of requests.
@@ -49,7 +49,7 @@ func (w *Window) Add(s Slot) {
 		for outcome, count := range r.Failed {
 			n.count(outcome, count)
 		}
-		n.took = append(n.took, r.took...)
+		n.took = append(n.took, r.Took...)
 	}
 	w.slots = append(w.slots, n)
 	w.sum(n, 1)
@@ -65,7 +65,7 @@ func (w *Window) Add(s Slot) {
 func (w *Window) sum(n summary, sign int64) {
 	w.recent.add(n.Counts, sign)
 	for _, b := range n.took {
-		w.took[b.at] += sign * b.n
+		w.took[b.At] += sign * b.N
 	}
 }
 
@@ -115,9 +115,10 @@ const (
 	buckets   = 1 + octaves*perOctave
 )
 
-type bucket struct {
-	at int
-	n  int64
+// Bucket counts the requests whose duration was in one of the buckets.
+type Bucket struct {
+	At int   `json:"at"` // index of the bucket
+	N  int64 `json:"n"`
 }
 
 func bucketOf(d time.Duration) int {
@@ -147,13 +148,13 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-func (h *histogram) take() (all []bucket) {
+func (h *histogram) take() (all []Bucket) {
 	if h == nil {
 		return nil
 	}
 	for i := range h {
 		if n := h[i].Swap(0); n > 0 {
-			all = append(all, bucket{i, n})
+			all = append(all, Bucket{i, n})
 		}
 	}
 	return all
