@@ -225,7 +225,7 @@ func (k *kubelet) Pods() []*corev1.Pod {
 
 // startOf returns when a container began to run, or zero if it does not run.
 func startOf(pod *corev1.Pod, container string) (start, end time.Time) {
-	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+	for _, all := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses} {
 		for _, c := range all {
 			switch {
 			case c.Name != container:
@@ -292,7 +292,7 @@ func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o 
 				timer.Stop()
 				return nil
 			}
-			if !k.runs(pod) {
+			if !k.runs(pod, container) {
 				return nil
 			}
 		}
@@ -306,10 +306,10 @@ func (k *kubelet) Log(ctx context.Context, pod *corev1.Pod, container string, o 
 	}
 }
 
-// runs reports whether a pod still runs here.
-func (k *kubelet) runs(pod *corev1.Pod) bool {
+// runs reports whether a container of a pod still runs here. An ephemeral one runs while the others back off.
+func (k *kubelet) runs(pod *corev1.Pod, container string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.pods[pod.UID]
-	return p != nil && p.state == running
+	return p != nil && (p.state == running || p.state < stopping && p.isEphemeral(container))
 }

@@ -84,19 +84,14 @@ func newSlice(owner metav1.OwnerReference, labels map[string]string, count int) 
 // prepareClaims returns true when each ResourceClaim of a pod is allocated here and reserved for the pod, or false if
 // the pod ended first. A kubelet does this before it creates a pod's sandbox (pkg/kubelet/cm/dra).
 func (k *kubelet) prepareClaims(life *life, p *pod, spec *corev1.Pod) bool {
-	for {
-		if !k.in(p, starting) {
-			return false
-		}
+	return k.until(life, p, func() time.Duration {
 		err := k.readClaims(life.ctx, spec)
 		if err == nil {
-			return true
+			return 0
 		}
 		k.announceWarning(life, spec, "FailedPrepareDynamicResources", fmt.Sprintf("Failed to prepare dynamic resources: %v", err))
-		if !life.wait(life.ctx, claimRetry+time.Duration(life.float()*float64(claimRetry)/2)) {
-			return false
-		}
-	}
+		return claimRetry + time.Duration(life.float()*float64(claimRetry)/2)
+	})
 }
 
 func (k *kubelet) readClaims(ctx context.Context, pod *corev1.Pod) error {

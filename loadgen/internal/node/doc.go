@@ -40,8 +40,9 @@
 //	ResourceSlice, watch its own
 //	GET each ResourceClaim of a pod before its       the same, and again after 10 to 15 s where it
 //	sandbox, and its driver once more                is not allocated and reserved for the pod
-//	GET persistentvolumes, claims, attachments       none: volumes that need them are not
-//	                                                 mounted, nor waited for
+//	GET persistentvolumes, claims, attachments       GET each claim once, and again until it is bound;
+//	                                                 no volume is attached
+//	(labels of its Node are watched)                 GET its Node, if its labels do not match a pod
 //	GET serviceaccounts for credential providers,    none
 //	watch clustertrustbundles, when in use
 //
@@ -67,8 +68,13 @@
 // and stop at once when their pod is deleted; probes succeed; readiness gates are
 // honoured. A pod with a life (spec.podLives, docs/reference/pod-lives.md) has a
 // lifecycle, which ends and restarts its containers, fails its probes and image
-// pulls, and evicts it. Pods of Jobs without one complete after 10 s. A pod that is
-// deleted before its containers ran ends as Failed, ContainerStatusUnknown.
+// pulls, and evicts it. Without one, pods with restartPolicy Never or OnFailure complete
+// after 10 s. A pod that is deleted before its containers ran ends as Failed,
+// ContainerStatusUnknown. Ephemeral containers run until their pod ends.
+//
+// A pod that does not fit is rejected. A kubelet also checks extended resources, hugepages, NoExecute taints and the
+// operating system, and evicts other pods for a critical pod. A pod waits for the ConfigMaps, Secrets and claims of its
+// volumes, unless its node is restricted; not for those of its environment.
 //
 // With fidelity "shared" all nodes are served by one watch of pods and one of
 // nodes, over a few connections of one identity. It loads watches far less than

@@ -26,16 +26,19 @@ type containerEvent struct{ container, field, reason, message string }
 func startEvents(pod *corev1.Pod, pulled []bool) []containerEvent {
 	var out []containerEvent
 	eachContainer(pod, func(i int, c *corev1.Container, field string) {
-		message := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image)
-		if pulled[i] {
-			message = fmt.Sprintf("Successfully pulled image %q", c.Image)
-		}
-		out = append(out,
-			containerEvent{c.Name, field, "Pulled", message},
-			containerEvent{c.Name, field, "Created", "Container created"},
-			containerEvent{c.Name, field, "Started", "Container started"})
+		out = append(out, startsOf(c, field, pulled[i])...)
 	})
 	return out
+}
+
+func startsOf(c *corev1.Container, field string, pulled bool) []containerEvent {
+	message := fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image)
+	if pulled {
+		message = fmt.Sprintf("Successfully pulled image %q", c.Image)
+	}
+	return []containerEvent{
+		{c.Name, field, "Pulled", message}, {c.Name, field, "Created", "Container created"}, {c.Name, field, "Started", "Container started"},
+	}
 }
 
 func pullingEvents(pod *corev1.Pod, pulled []bool) []containerEvent {

@@ -250,8 +250,10 @@ func (k *kubelet) writeShutdown(life *life, p *pod, failures int) {
 	spec, err := k.lookAtPod(life, p)
 	if err == nil && spec.UID == p.uid && !finished(spec.Status.Phase) {
 		k.announceEvents(life, spec, killingEvents(spec))
+		status := shutdownStatus(spec, life.clock.Now())
+		status.EphemeralContainerStatuses = k.endEphemeral(p)
 		var body []byte
-		if body, err = statusPatch(p.uid, shutdownStatus(spec, life.clock.Now())); err == nil {
+		if body, err = statusPatch(p.uid, status); err == nil {
 			_, err = k.patchStatusOf(life.ctx, p, body)
 		}
 	}

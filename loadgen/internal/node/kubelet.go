@@ -57,6 +57,7 @@ type kubelet struct {
 	reports   int           // of a shutdown that are still to be made
 	isolated  chan struct{} // nil: its API is reached
 	pressures map[corev1.NodeConditionType]*pressure
+	labels    map[string]string // of the Node, as last read; nil: as registered
 	used      cpuTime
 	counters  map[string]cpuCounter // of containers, by the pod's UID and the name
 }

@@ -207,7 +207,7 @@ func (l *lifecycle) terminate(spec *corev1.Pod) {
 		k.write(l.life, func() {
 			k.mu.Lock()
 			l.exitAll(code)
-			l.model.stopped, l.model.noSandbox = true, true
+			l.model.stopped, l.model.noSandbox, l.p.room = true, true, nil
 			status := l.render()
 			k.mu.Unlock()
 			k.terminate(l.life, l.p, spec, status, 0)

@@ -31,7 +31,9 @@ func (l *lifecycle) become(s podState) {
 	case s != running && l.p.state == running:
 		l.k.ledger.podsRunning.Add(-1)
 	}
-	l.p.state = s
+	if l.p.state = s; s == ended {
+		l.p.room = nil
+	}
 }
 
 // render returns the present status.

@@ -3,6 +3,7 @@ package node
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -13,17 +14,27 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-func TestPodsOfJobsComplete(t *testing.T) {
+func TestPodsThatRunOnceComplete(t *testing.T) {
 	l := startLiving(t, Lean)
-	l.bind("sg-0", "job", ownedBy("Job"))
+	once := map[string]func(*corev1.Pod){
+		"job": ownedBy("Job"), "helm-test": restarts(corev1.RestartPolicyNever), "on-failure": restarts(corev1.RestartPolicyOnFailure),
+	}
+	for name, change := range once {
+		l.bind("sg-0", name, change)
+	}
 	l.bind("sg-0", "web", ownedBy("ReplicaSet"))
-	l.awaitPod("job", "Running, ready, running")
-	l.awaitPod("web", "Running, ready, running")
+	l.bind("sg-0", "bare", restarts(corev1.RestartPolicyAlways))
+	for _, name := range []string{"job", "helm-test", "on-failure", "web", "bare"} {
+		l.awaitPod(name, "Running, ready, running")
+	}
 	l.clock.Step(jobRunFor)
-	l.awaitPod("job", "Succeeded, Completed(0)")
+	for name := range once {
+		l.awaitPod(name, "Succeeded, Completed(0)")
+	}
 	l.clock.Step(time.Hour)
 	l.awaitPod("web", "Running, ready, running")
-	if n := l.fleet.Live().PodsRunning; n != 1 {
+	l.awaitPod("bare", "Running, ready, running")
+	if n := l.fleet.Live().PodsRunning; n != 2 {
 		t.Errorf("%d pods run", n)
 	}
 	k := l.fleet.kubelets[0]
@@ -32,6 +43,30 @@ func TestPodsOfJobsComplete(t *testing.T) {
 		defer k.mu.Unlock()
 		return !k.pods["uid-job"].ip.IsValid() && k.pods["uid-web"].ip.IsValid()
 	})
+}
+
+// `kubectl run --rm -i` attaches to a container and waits for the end of the stream.
+func TestFollowedLogEndsWithItsContainer(t *testing.T) {
+	l := startLiving(t, Lean)
+	l.bind("sg-0", "run", restarts(corev1.RestartPolicyNever))
+	eventually(t, "it runs", func() bool { return l.fleet.Live().PodsRunning == 1 })
+	var pod *corev1.Pod
+	l.locked(func() { pod = l.pods["run"] })
+	ended := make(chan error)
+	go func() {
+		ended <- l.fleet.kubelets[0].Log(t.Context(), pod, "c", &corev1.PodLogOptions{Follow: true}, io.Discard)
+	}()
+	eventually(t, "it ends", func() bool {
+		l.clock.Step(time.Second)
+		select {
+		case err := <-ended:
+			must(t, err)
+			return true
+		default:
+			return false
+		}
+	})
+	l.awaitPod("run", "Succeeded, Completed(0)")
 }
 
 // A container stays ended during its back-off, until its kubelet looks at the pod again: when the back-off is over or

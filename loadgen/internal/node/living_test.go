@@ -141,7 +141,9 @@ func ownedBy(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		yes := true
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: "owner", UID: "uid-owner", Controller: &yes}}
-		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		if kind == "Job" {
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ func (p *plan) kubeletVersion() string { return p.Release.Kubernetes + "-stormgl
 // userAgent distinguishes simulated nodes from real kubelets in audit logs and metrics.
 func (p *plan) userAgent() string { return "stormglass-node/" + p.kubeletVersion() }
 
+// ephemeralStorage is the capacity of each node, in bytes.
+const ephemeralStorage = 100 << 30
+
 // newNode makes the Node that a kubelet registers. It is not Ready yet.
 func (k *kubelet) newNode(now time.Time) *corev1.Node {
 	p, i, name := k.plan, k.index, k.name
@@ -52,7 +55,7 @@ func (k *kubelet) newNode(now time.Time) *corev1.Node {
 		corev1.ResourceCPU:              shape.cpu,
 		corev1.ResourceMemory:           shape.memory,
 		corev1.ResourcePods:             *resource.NewQuantity(int64(shape.pods), resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(100<<30, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(ephemeralStorage, resource.BinarySI),
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,11 +52,14 @@ type pod struct {
 	ip              netip.Addr // of the node's own; invalid before the start and on the host's network
 	hostNetwork     bool
 	version         uint64 // resourceVersion of our last status write
+	generation      int64  // last seen
+	room            *room  // nil: its containers have stopped
 	counted         bool   // as started
 	listing         uint32 // the last listing it was seen in
 	refs            []objectRef
 	object          []byte     // as last seen
 	lifecycle       *lifecycle // nil: the containers start and run on
+	ephemeral       []corev1.ContainerStatus
 	// overtaken holds the pod as another client changed it while our status was in flight.
 	overtaken []byte
 }
@@ -95,9 +99,23 @@ func (k *kubelet) event(kind string, object []byte, v view) {
 	if p != nil {
 		k.ledger.unready.saw(p.uid, p.state < stopping && string(v.ready) != "True", k.life.clock.Now())
 		p.listing = k.listing
+		if v.Generation != p.generation && p.state < stopping {
+			k.respec(p, object)
+		}
 		if k.plan.API != nil {
 			p.object = bytes.Clone(object)
 		}
+	}
+}
+
+// respec processes a change of a pod's spec: of its requests or its ephemeral containers.
+func (k *kubelet) respec(p *pod, object []byte) {
+	if spec := k.decodePod(object); spec != nil {
+		p.generation, p.room = spec.Generation, roomOf(spec)
+		if p.lifecycle != nil {
+			p.lifecycle.model.pod.Generation = spec.Generation
+		}
+		k.startEphemeral(p, spec)
 	}
 }
 
@@ -117,7 +135,10 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 	if spec == nil {
 		return nil
 	}
-	p := &pod{namespace: spec.Namespace, name: spec.Name, uid: spec.UID, listing: k.listing, hostNetwork: spec.Spec.HostNetwork}
+	p := &pod{
+		namespace: spec.Namespace, name: spec.Name, uid: spec.UID, listing: k.listing, hostNetwork: spec.Spec.HostNetwork,
+		generation: spec.Generation, ephemeral: slices.Clone(spec.Status.EphemeralContainerStatuses),
+	}
 	k.pods[p.uid] = p
 	switch {
 	case v.Deleting:
@@ -128,6 +149,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 		p.state = ended
 		k.reject(p, spec)
 	case len(k.pressures) > 0 && spec.Status.Phase != corev1.PodRunning && k.refused(p, spec):
+	case !k.fits(p, spec):
 	default:
 		if of := k.plan.lifeOf(spec); of != nil {
 			p.lifecycle = k.newLifecycle(p, spec, of)
@@ -136,6 +158,7 @@ func (k *kubelet) admit(object []byte, v view) *pod {
 		if !k.adopt(p, spec) {
 			k.begins(p, spec)
 		}
+		k.startEphemeral(p, spec)
 	}
 	return p
 }
@@ -183,6 +206,21 @@ func (k *kubelet) stop(p *pod, object []byte) {
 	if spec := k.decodePod(object); spec != nil {
 		k.stopDecoded(p, spec)
 	}
+}
+
+// until repeats try while a pod is starting: try returns 0 on success, or the wait before its next call. until returns
+// false if the pod ended first.
+func (k *kubelet) until(life *life, p *pod, try func() time.Duration) bool {
+	for k.in(p, starting) {
+		wait := try()
+		if wait == 0 {
+			return true
+		}
+		if !life.wait(life.ctx, wait) {
+			return false
+		}
+	}
+	return false
 }
 
 // remove deletes a pod that has terminated.
@@ -274,6 +312,9 @@ func (k *kubelet) write(life *life, job func()) {
 
 // patchPodStatus returns the pod's new resourceVersion.
 func (k *kubelet) patchPodStatus(ctx context.Context, p *pod, status *corev1.PodStatus) (uint64, error) {
+	if finished(status.Phase) {
+		status.EphemeralContainerStatuses = k.endEphemeral(p)
+	}
 	body, err := wholeStatusPatch(p.uid, status)
 	if err != nil {
 		return 0, err

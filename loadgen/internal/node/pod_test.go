@@ -109,12 +109,14 @@ func TestPodFromBindingToItsEnd(t *testing.T) {
 func TestPodAddressesAreUniqueAndReused(t *testing.T) {
 	s, f := started(t, nil)
 	size := int(f.kubelets[0].ips.size())
+	priority := int32(systemCritical)
+	critical := func(p *corev1.Pod) { p.Spec.Priority = &priority } // admitted to a full node
 	seen := map[string]bool{}
 	names := []string{}
 	for i := range size {
 		name := fmt.Sprintf("pod-%d", i)
 		names = append(names, name)
-		s.bind("sg-0", name, nil)
+		s.bind("sg-0", name, critical)
 	}
 	eventually(t, "all run", func() bool { return f.Live().PodsRunning == size })
 	s.locked(func() {
@@ -127,7 +129,7 @@ func TestPodAddressesAreUniqueAndReused(t *testing.T) {
 	}
 	s.deletePod(names[0])
 	s.await("one is gone", func() bool { return s.pods[names[0]] == nil })
-	s.bind("sg-0", "next", nil)
+	s.bind("sg-0", "next", critical)
 	s.await("its address is free again", func() bool {
 		return seen[s.pods["next"].Status.PodIP]
 	})

@@ -18,7 +18,7 @@ func (k *kubelet) stopDecoded(p *pod, spec *corev1.Pod) {
 	if p.state == running {
 		k.ledger.podsRunning.Add(-1)
 	}
-	p.state = stopping
+	p.state, p.room = stopping, nil
 	life := k.life
 	if p.counted {
 		k.announceEvents(life, spec, killingEvents(spec))

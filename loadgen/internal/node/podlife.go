@@ -17,7 +17,8 @@ const (
 	exitCode  = "stormglass.dev/exit-code"
 )
 
-// jobRunFor is how long the pod of a Job runs if its life does not set it.
+// jobRunFor is how long a pod that is to end by itself runs if its life does not set it: a pod of a Job, or another pod
+// with restartPolicy Never or OnFailure.
 const jobRunFor = 10 * time.Second
 
 // Names of the lives that are not in the scenario.
@@ -27,7 +28,7 @@ const (
 )
 
 // lifeOf returns the life of a pod, or nil if its containers start and keep running. It depends only on the seed and on
-// the pod's namespace, name, labels, annotations and owner.
+// the pod's namespace, name, labels, annotations, owner and restart policy.
 func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 	of := p.drawLife(pod)
 	after, err := time.ParseDuration(pod.Annotations[exitAfter])
@@ -39,12 +40,16 @@ func (p *plan) lifeOf(pod *corev1.Pod) *scenario.PodLife {
 			life.ExitCode, life.Reason = int(code), ""
 		}
 		return life
-	case (of == nil || of.RunFor == scenario.Spread{}) && ownerKind(pod) == scenario.Job:
+	case (of == nil || of.RunFor == scenario.Spread{}) && endsByItself(pod):
 		life := copyOf(of, jobLife)
 		life.RunFor = always(jobRunFor)
 		return life
 	}
 	return of
+}
+
+func endsByItself(pod *corev1.Pod) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyNever || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure
 }
 
 // copyOf returns a copy of a life, or a new one of that name.

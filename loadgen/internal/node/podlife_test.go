@@ -81,6 +81,7 @@ func TestAnnotationsOfAPodStandAboveItsLife(t *testing.T) {
 		{"no life", nil, "ReplicaSet", "none"},
 		{"by its owner", nil, "Job", "jobs 1m0s 137"},
 		{"by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "ReplicaSet", "asked 0s 0"},
+		{"not restarted", nil, "Workflow", "job 10s 0"},
 		{"of a Job, by name", map[string]string{scenario.PodLifeAnnotation: "asked"}, "Job", "asked 10s 0"},
 		{"of an unknown name", map[string]string{scenario.PodLifeAnnotation: "lost"}, "Job", "jobs 1m0s 137"},
 		{"another time", map[string]string{exitAfter: "3s"}, "Job", "jobs 3s 137"},
@@ -92,6 +93,9 @@ func TestAnnotationsOfAPodStandAboveItsLife(t *testing.T) {
 	} {
 		pod := podNamed("p", ownedBy(test.owner))
 		pod.Annotations = test.annotations
+		if test.owner == "Workflow" {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}
 		got := "none"
 		if l := p.lifeOf(pod); l != nil {
 			got = fmt.Sprintf("%s %s %d", l.Name, l.RunFor.Median, l.Code())

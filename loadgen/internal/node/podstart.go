@@ -26,6 +26,9 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 		look = firstLook
 	}
 	life.after(look, func() {
+		if !k.selects(life, p, spec) {
+			return
+		}
 		// The kubelet reports that it works on the pod. With fidelity "shared" only if the start takes time.
 		if k.plan.own() || starts.After(now) || k.plan.Spec.ImagePull.Median > 0 {
 			k.write(life, func() { k.writeCreating(life, p, spec) })
@@ -34,7 +37,7 @@ func (k *kubelet) begins(p *pod, spec *corev1.Pod) {
 	})
 }
 
-// startPod fetches tokens, reads claims and pulls images. The simulated start ends at starts, or when the last image is
+// startPod fetches tokens, waits for volumes, reads claims and pulls images. The simulated start ends at starts, or when the last image is
 // present.
 func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token, starts time.Time) {
 	for _, t := range tokens {
@@ -42,7 +45,7 @@ func (k *kubelet) startPod(life *life, p *pod, spec *corev1.Pod, tokens []token,
 			return
 		}
 	}
-	if !k.prepareClaims(life, p, spec) {
+	if !k.mountVolumes(life, p, spec) || !k.prepareClaims(life, p, spec) {
 		return
 	}
 	if k.plan.everyRequest() {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
@@ -197,24 +196,7 @@ func (k *kubelet) refused(p *pod, pod *corev1.Pod) bool {
 	if message == "" {
 		return false
 	}
-	life := k.life
-	p.state = ended
 	k.ledger.lived(of, lifeRejected)
-	k.announceWarning(life, pod, evictedReason, message)
-	at := metav1.NewTime(life.clock.Now())
-	k.write(life, func() {
-		k.writeRefusal(life, p, &corev1.PodStatus{
-			ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at, Reason: evictedReason, Message: message,
-		}, 0)
-	})
+	k.refuse(p, pod, evictedReason, message)
 	return true
-}
-
-func (k *kubelet) writeRefusal(life *life, p *pod, status *corev1.PodStatus, failures int) {
-	if !k.in(p, ended) {
-		return
-	}
-	if _, err := k.patchPodStatus(life.ctx, p, status); err != nil && !gone(err) {
-		k.retry(life, failures, func() { k.writeRefusal(life, p, status, failures+1) })
-	}
 }

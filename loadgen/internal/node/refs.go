@@ -12,6 +12,8 @@ type objectRef struct{ resource, namespace, name string }
 type objectWatch struct {
 	users   int
 	watcher *watcher
+	known   bool // its list has come
+	found   bool // the object exists
 }
 
 // objectWatchTimeout is a kubelet's shortest timeoutSeconds of such a watch (pkg/kubelet/util/manager).
@@ -29,6 +31,15 @@ func (k *kubelet) reference(p *pod, spec *corev1.Pod) {
 			o = &objectWatch{watcher: k.fleet.watcher(k.life, k.link, ref.resource,
 				"/api/v1/namespaces/"+ref.namespace+"/"+ref.resource, fields("metadata.name="+ref.name))}
 			o.watcher.timeout, o.watcher.refusable = objectWatchTimeout, k.plan.restricted()
+			set := func(known, found bool) {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				o.known, o.found = known, found
+			}
+			o.watcher.sink = sink{
+				begin: func() { set(false, false) }, event: func(kind string, _ []byte, _ view) { set(true, kind != "DELETED") },
+				listed: func() { set(true, o.found) },
+			}
 			k.objects[ref] = o
 			o.watcher.start()
 		}
@@ -63,23 +74,7 @@ func objectRefs(pod *corev1.Pod) []objectRef {
 		}
 	}
 	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap != nil {
-			add("configmaps", v.ConfigMap.Name)
-		}
-		if v.Secret != nil {
-			add("secrets", v.Secret.SecretName)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if s.ConfigMap != nil {
-				add("configmaps", s.ConfigMap.Name)
-			}
-			if s.Secret != nil {
-				add("secrets", s.Secret.Name)
-			}
-		}
+		eachObject(&v, func(resource, name string, _ *bool) { add(resource, name) })
 	}
 	for _, s := range pod.Spec.ImagePullSecrets {
 		add("secrets", s.Name)
@@ -106,4 +101,25 @@ func objectRefs(pod *corev1.Pod) []objectRef {
 		}
 	})
 	return out
+}
+
+// eachObject calls f for each ConfigMap and Secret of a volume.
+func eachObject(v *corev1.Volume, f func(resource, name string, optional *bool)) {
+	if v.ConfigMap != nil {
+		f("configmaps", v.ConfigMap.Name, v.ConfigMap.Optional)
+	}
+	if v.Secret != nil {
+		f("secrets", v.Secret.SecretName, v.Secret.Optional)
+	}
+	if v.Projected == nil {
+		return
+	}
+	for _, s := range v.Projected.Sources {
+		if s.ConfigMap != nil {
+			f("configmaps", s.ConfigMap.Name, s.ConfigMap.Optional)
+		}
+		if s.Secret != nil {
+			f("secrets", s.Secret.Name, s.Secret.Optional)
+		}
+	}
 }

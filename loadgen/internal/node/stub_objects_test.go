@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 func (s *stub) lease(w http.ResponseWriter, q request, name string) {
@@ -56,11 +57,14 @@ func (s *stub) pod(w http.ResponseWriter, q request, parts []string) {
 		reply(w, 200, "v1", "Pod", p)
 		return
 	}
-	var patch corev1.Pod
-	must(s.t, json.Unmarshal(q.body, &patch))
 	var out *corev1.Pod
 	s.changePod(parts[len(parts)-2], func(p *corev1.Pod) {
-		p.Status = patch.Status
+		old, err := json.Marshal(p)
+		must(s.t, err)
+		merged, err := strategicpatch.StrategicMergePatch(old, q.body, p)
+		must(s.t, err)
+		*p = corev1.Pod{}
+		must(s.t, json.Unmarshal(merged, p))
 		out = p
 	})
 	if out == nil {

@@ -69,22 +69,18 @@ func newToken(pod *corev1.Pod, p *corev1.ServiceAccountTokenProjection) (token, 
 // fetchToken retries until it has a pod's token. It returns false if the pod ended first. On restricted nodes a pod
 // starts without a token if the API server forbids it: these nodes may make tokens only in the run's namespaces.
 func (k *kubelet) fetchToken(life *life, p *pod, t token) bool {
-	for failures := 1; ; failures++ {
-		if !k.in(p, starting) {
-			return false
-		}
+	failures := 0
+	return k.until(life, p, func() time.Duration {
 		_, err := k.link.do(life.ctx, t.call)
 		if err == nil {
 			k.refreshLater(life, p, t)
-			return true
 		}
-		if apierrors.IsForbidden(err) && k.plan.restricted() {
-			return true
+		if err == nil || apierrors.IsForbidden(err) && k.plan.restricted() {
+			return 0
 		}
-		if !life.wait(life.ctx, life.backoff(podBackoff, podBackoffMax, failures)) {
-			return false
-		}
-	}
+		failures++
+		return life.backoff(podBackoff, podBackoffMax, failures)
+	})
 }
 
 func (k *kubelet) refreshLater(life *life, p *pod, t token) {

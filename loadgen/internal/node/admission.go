@@ -1,0 +1,161 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// room is the part of a node that a pod occupies.
+type room struct {
+	pods, cpu, memory, storage int64                  // cpu in thousandths
+	ports                      []corev1.ContainerPort // of the host
+}
+
+func roomOf(pod *corev1.Pod) *room {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	r := &room{pods: 1, cpu: requests.Cpu().MilliValue(), memory: requests.Memory().Value(), storage: requests.StorageEphemeral().Value()}
+	eachContainer(pod, func(i int, c *corev1.Container, _ string) {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 && (i >= len(pod.Spec.InitContainers) || isSidecar(c)) {
+				r.ports = append(r.ports, p)
+			}
+		}
+	})
+	return r
+}
+
+// conflicts reports whether two pods need the same port of the host.
+func (r *room) conflicts(other *room) bool {
+	return slices.ContainsFunc(r.ports, func(a corev1.ContainerPort) bool {
+		return slices.ContainsFunc(other.ports, func(b corev1.ContainerPort) bool {
+			return a.HostPort == b.HostPort && a.Protocol == b.Protocol && (anyAddress(a.HostIP) || anyAddress(b.HostIP) || a.HostIP == b.HostIP)
+		})
+	})
+}
+
+func anyAddress(ip string) bool { return ip == "" || ip == "0.0.0.0" }
+
+// fits gives a pod its room on the node, or rejects the pod. A pod that the node took up before always fits. Called with
+// k.mu held.
+func (k *kubelet) fits(p *pod, pod *corev1.Pod) bool {
+	asks := roomOf(pod)
+	if pod.Status.StartTime == nil {
+		if reason, message := k.misfit(pod, asks); reason != "" {
+			k.refuse(p, pod, reason, message)
+			return false
+		}
+	}
+	p.room = asks
+	return true
+}
+
+// misfit returns why a pod does not fit on the node, or an empty reason if it fits (pkg/kubelet/lifecycle/predicate.go).
+// A kubelet evicts other pods for a critical pod; here a critical pod is admitted to a full node.
+func (k *kubelet) misfit(pod *corev1.Pod, asks *room) (reason, message string) {
+	var used room
+	conflict := false
+	for _, p := range k.pods {
+		if p.room == nil || p.listing != k.listing { // a pod that a listing has not confirmed yet may be gone
+			continue
+		}
+		used.pods++
+		used.cpu += p.room.cpu
+		used.memory += p.room.memory
+		used.storage += p.room.storage
+		conflict = conflict || asks.conflicts(p.room)
+	}
+	shape := k.plan.shapeOf(k.index)
+	for _, r := range []struct {
+		name                 corev1.ResourceName
+		asks, used, capacity int64
+	}{
+		{corev1.ResourcePods, asks.pods, used.pods, int64(shape.pods)},
+		{corev1.ResourceCPU, asks.cpu, used.cpu, shape.cpu.MilliValue()},
+		{corev1.ResourceMemory, asks.memory, used.memory, shape.memory.Value()},
+		{corev1.ResourceEphemeralStorage, asks.storage, used.storage, ephemeralStorage},
+	} {
+		if r.asks > 0 && r.asks > r.capacity-r.used && !critical(pod) {
+			return "OutOf" + string(r.name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", r.name, r.asks, r.used, r.capacity)
+		}
+	}
+	if conflict {
+		return "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+	}
+	return "", ""
+}
+
+// selects reports whether a pod's node selector and required affinity match the node; otherwise it rejects the pod. It
+// compares with the labels that the node registered or that it read last. Like a kubelet, it reads the Node before it
+// rejects a pod.
+func (k *kubelet) selects(life *life, p *pod, pod *corev1.Pod) bool {
+	if a := pod.Spec.Affinity; len(pod.Spec.NodeSelector) == 0 && (a == nil || a.NodeAffinity == nil) {
+		return true
+	}
+	required := nodeaffinity.GetRequiredNodeAffinity(pod)
+	matches := func(labels map[string]string) bool {
+		ok, _ := required.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: k.name, Labels: labels}}) // invalid: no match
+		return ok
+	}
+	k.mu.Lock()
+	labels := k.labels
+	k.mu.Unlock()
+	if labels == nil {
+		labels = k.newNode(life.clock.Now()).Labels
+	}
+	if matches(labels) {
+		return true
+	}
+	node, failures := &corev1.Node{}, 0
+	if !k.until(life, p, func() time.Duration {
+		answer, err := k.link.do(life.ctx, call{verb: "get", resource: "nodes", path: nodes + "/" + k.name})
+		if err == nil {
+			err = decode(answer, node)
+		}
+		if err == nil {
+			return 0
+		}
+		failures++
+		return life.backoff(podBackoff, podBackoffMax, failures)
+	}) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.labels = node.Labels
+	if matches(node.Labels) {
+		return true
+	}
+	if k.pods[p.uid] == p && p.state == starting {
+		k.refuse(p, pod, "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+	}
+	return false
+}
+
+// refuse rejects a pod. Called with k.mu held.
+func (k *kubelet) refuse(p *pod, pod *corev1.Pod, reason, message string) {
+	life := k.life
+	p.state, p.room, p.lifecycle = ended, nil, nil
+	k.dereference(p)
+	k.announceWarning(life, pod, reason, message)
+	at := metav1.NewTime(life.clock.Now())
+	k.write(life, func() {
+		k.writeRefusal(life, p, &corev1.PodStatus{
+			ObservedGeneration: pod.Generation, Phase: corev1.PodFailed, StartTime: &at, Reason: reason, Message: "Pod was rejected: " + message,
+		}, 0)
+	})
+}
+
+func (k *kubelet) writeRefusal(life *life, p *pod, status *corev1.PodStatus, failures int) {
+	if !k.in(p, ended) {
+		return
+	}
+	if _, err := k.patchPodStatus(life.ctx, p, status); err != nil && !gone(err) {
+		k.retry(life, failures, func() { k.writeRefusal(life, p, status, failures+1) })
+	}
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func asksFor(name corev1.ResourceName, quantity string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{name: resource.MustParse(quantity)}
+	}
+}
+
+func onHostPort(ip string, port int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostIP: ip, HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}}
+	}
+}
+
+func selecting(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
+}
+
+// The scheduler binds no such pods. The reasons and messages are a kubelet's.
+func TestPodThatDoesNotFitIsRejected(t *testing.T) {
+	s, _ := started(t, nil) // 4 CPUs, 8Gi, 10 pods
+	s.update(func() {
+		s.answer = func(w http.ResponseWriter, r request) bool {
+			if r.method != "GET" || !strings.HasSuffix(r.path, "/nodes/sg-0") {
+				return false
+			}
+			reply(w, 200, "v1", "Node", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sg-0", Labels: map[string]string{"disk": "ssd"}}})
+			return true
+		}
+	})
+	const lacks = "Pod was rejected: Node didn't have enough resource: "
+	for i, test := range []struct {
+		change  func(*corev1.Pod)
+		status  string
+		message string
+	}{
+		{asksFor(corev1.ResourceCPU, "20"), "Failed/OutOfcpu", lacks + "cpu, requested: 20000, used: 0, capacity: 4000"},
+		{asksFor(corev1.ResourceCPU, "3"), "Running, ready, running", ""},
+		{asksFor(corev1.ResourceCPU, "1500m"), "Failed/OutOfcpu", lacks + "cpu, requested: 1500, used: 3000, capacity: 4000"},
+		{asksFor(corev1.ResourceMemory, "9Gi"), "Failed/OutOfmemory", lacks + "memory, requested: 9663676416, used: 0, capacity: 8589934592"},
+		{onHostPort("", 80), "Running, ready, running", ""},
+		{onHostPort("127.0.0.1", 80), "Failed/NodePorts", "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{onHostPort("", 81), "Running, ready, running", ""},
+		{selecting(corev1.LabelHostname, "sg-0"), "Running, ready, running", ""},
+		{selecting("disk", "hdd"), "Failed/NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		{selecting("disk", "ssd"), "Running, ready, running", ""}, // a label that the node got later
+	} {
+		name := fmt.Sprintf("pod-%d", i)
+		s.bind("sg-0", name, test.change)
+		got := ""
+		s.await(fmt.Sprintf("%s is: %s", name, test.status), func() bool {
+			got = tell(s.pods[name].Status)
+			return got == test.status
+		})
+		s.locked(func() {
+			if message := s.pods[name].Status.Message; message != test.message {
+				t.Errorf("%s: message %q, want %q", name, message, test.message)
+			}
+		})
+	}
+}
+
+// A pod's room is free once its status says that its containers have ended: the scheduler then binds the next pod.
+func TestRoomOfAPodIsFreeWhenItEnds(t *testing.T) {
+	l := startLiving(t, Lean)
+	for _, end := range []func(name string){
+		l.deletePod,
+		func(string) { l.clock.Step(jobRunFor) },
+	} {
+		l.bind("sg-0", "old", func(p *corev1.Pod) {
+			asksFor(corev1.ResourceCPU, "4")(p)
+			p.Spec.RestartPolicy = corev1.RestartPolicyNever
+			p.Finalizers = []string{"example.com/wait"} // holds it
+		})
+		l.awaitPod("old", "Running, ready, running")
+		end("old")
+		l.awaitPod("old", "Succeeded, Completed(0)")
+		l.bind("sg-0", "new", asksFor(corev1.ResourceCPU, "4"))
+		l.awaitPod("new", "Running, ready, running")
+		l.removePod("old")
+		l.removePod("new")
+	}
+}

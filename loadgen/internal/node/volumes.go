@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// mountBackoffMax is a kubelet's longest wait between attempts to mount a volume (pkg/util/goroutinemap).
+	mountBackoffMax = 2*time.Minute + 2*time.Second
+	// clusterCA is the ConfigMap with the CA of the API server. The controller manager creates it in each namespace.
+	clusterCA = "kube-root-ca.crt"
+)
+
+// mountVolumes returns true when each ConfigMap, Secret and PersistentVolumeClaim that the pod's volumes need exists, or
+// false if the pod ended first. Restricted nodes do not look.
+func (k *kubelet) mountVolumes(life *life, p *pod, pod *corev1.Pod) bool {
+	if k.plan.restricted() {
+		return true
+	}
+	failures := 0
+	return k.until(life, p, func() time.Duration {
+		message, known := k.unmountable(life.ctx, pod)
+		switch {
+		case !known:
+			return volumeLoop
+		case message == "":
+			return 0
+		}
+		k.announceWarning(life, pod, "FailedMount", message)
+		failures++
+		return life.backoff(podBackoff, mountBackoffMax, failures)
+	})
+}
+
+// unmountable returns why a volume of a pod cannot be mounted, or an empty message. known is false while the API server
+// has not answered. Nothing waits for clusterCA: the first watch of a pod's objects is often refused, and opened again
+// after a second (see firstLook), which would delay nearly every pod's start.
+func (k *kubelet) unmountable(ctx context.Context, pod *corev1.Pod) (message string, known bool) {
+	known = true
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		eachObject(v, func(resource, name string, optional *bool) {
+			if name == clusterCA || optional != nil && *optional {
+				return
+			}
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			switch o := k.objects[objectRef{resource, pod.Namespace, name}]; {
+			case o == nil: // the pod has ended
+			case !o.known:
+				known = false
+			case !o.found:
+				message = fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s %q not found", v.Name, strings.TrimSuffix(resource, "s"), name)
+			}
+		})
+		claim := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claim = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			claim = pod.Name + "-" + v.Name
+		default:
+			continue
+		}
+		if err := k.readVolumeClaim(ctx, pod.Namespace, claim); err != nil {
+			message = fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%[1]s], unattached volumes=[%[1]s], failed to process volumes=[%[1]s]: "+
+				"error processing PVC %[2]s/%[3]s: %[4]v", v.Name, pod.Namespace, claim, err)
+		}
+	}
+	return message, known
+}
+
+// readVolumeClaim returns an error unless a claim is bound.
+func (k *kubelet) readVolumeClaim(ctx context.Context, namespace, name string) error {
+	answer, err := k.link.do(ctx, call{
+		verb: "get", resource: "persistentvolumeclaims", path: "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims/" + name,
+	})
+	if err != nil {
+		return fmt.Errorf("failed to fetch PVC from API server: %w", err)
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := decode(answer, claim); err != nil {
+		return err
+	}
+	if claim.Status.Phase != corev1.ClaimBound {
+		return errors.New("PVC is not bound")
+	}
+	return nil
+}
