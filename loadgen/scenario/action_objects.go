@@ -9,37 +9,37 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Selection is objects of the run, in all its namespaces.
+// Selection selects objects of the run, in all its namespaces.
 type Selection struct {
-	// Resource: as "deployments.apps" or a custom one
+	// Resource: as "deployments.apps", or a custom resource
 	Resource string   `yaml:"resource,omitempty"`
 	Names    []string `yaml:"names,omitempty" zero:"all; leave it out for that"` // default all
 	// LabelSelector: as "app=web,tier!=cache", default all
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// Share: of them, as 10%, drawn by the seed; default all
+	// Share: share of the selected objects, as 10%, drawn with the seed; default all
 	Share *Bound `yaml:"share,omitempty"`
-	// AtLeast: fewer objects, before Share, are an error; default 0, where none are a warning
+	// AtLeast: it is an error to select fewer objects, before Share; default 0, where selecting none gives a warning
 	AtLeast int `yaml:"atLeast,omitempty"`
 }
 
-// PatchTypes are the kinds of patch by name, with their media types.
+// PatchTypes maps the names of patch types to their media types.
 var PatchTypes = map[string]string{
 	"merge": "application/merge-patch+json", "json": "application/json-patch+json",
 	"strategic": "application/strategic-merge-patch+json", "apply": "application/apply-patch+yaml",
 }
 
-// PropagationPolicies are those of a delete.
+// PropagationPolicies lists the propagation policies of a delete.
 var PropagationPolicies = []string{"Background", "Foreground", "Orphan"}
 
-// OnObjects reports whether the action is of objects of any resource, and not of a workload that a deploy made.
+// OnObjects reports whether the action works on objects of any resource, instead of on a workload that a deploy made.
 func (a *Action) OnObjects() bool {
 	return a.Has() || a.Target.Resource != "" || slices.Contains([]string{"apply", "patch", "evict", "restart", "exec"}, a.Kind)
 }
 
-// restartable are the resources whose pods have a template that a restart annotates, as kubectl rollout restart.
+// restartable lists the resources with a pod template that a restart annotates, like kubectl rollout restart.
 var restartable = []string{"deployments.apps", "statefulsets.apps", "daemonsets.apps"}
 
-// objectAction checks an action of objects of any resource.
+// objectAction checks an action on objects of any resource.
 func (v *validator) objectAction(path string, a *Action) {
 	v.onlyFor(path, a.Kind, []field{
 		{"templates", a.Has(), "create apply"}, {"iterations", a.Iterations != 0, "create apply"}, {"namespaces", a.Namespaces != 0, "create apply"},
@@ -96,14 +96,14 @@ func (v *validator) objectAction(path string, a *Action) {
 	}
 }
 
-// placedAction is an action of a phase or of the teardown.
+// placedAction is an action of a phase or the teardown, with its location.
 type placedAction struct {
 	*Action
-	in, path string // the phase's name, or "teardown"; where it stands
-	phase    int    // number of the phase; of the teardown, that after the last
+	in, path string // the phase's name, or "teardown"; path in the scenario
+	phase    int    // index of the phase; len(Phases) for the teardown
 }
 
-// objectActions are the actions of phases and of the teardown, in their order.
+// objectActions returns the actions on objects of the phases and the teardown, in order.
 func (s *Scenario) objectActions() []placedAction {
 	var all []placedAction
 	for i := range s.Phases {
@@ -118,7 +118,7 @@ func (s *Scenario) objectActions() []placedAction {
 	return slices.DeleteFunc(all, func(a placedAction) bool { return !a.OnObjects() })
 }
 
-// Selections are the actions on objects that a target selects.
+// Selections returns the actions that select their objects with a target.
 func (s *Scenario) Selections() []Action {
 	var all []Action
 	for _, a := range s.objectActions() {
@@ -129,7 +129,7 @@ func (s *Scenario) Selections() []Action {
 	return all
 }
 
-// batchVerbs are the permissions that making the objects of its templates needs, apart by spaces.
+// batchVerbs returns the permissions needed to make the objects of the templates, separated by spaces.
 func (a *Action) batchVerbs() string {
 	switch {
 	case a.Kind == "apply":
@@ -140,7 +140,7 @@ func (a *Action) batchVerbs() string {
 	return "create"
 }
 
-// Verbs are those of the permissions that an action on a target needs, apart by spaces.
+// Verbs returns the permissions that an action on a target needs, separated by spaces.
 func (a *Action) Verbs() string {
 	switch {
 	case a.Kind == "delete" && a.Collection:
@@ -148,16 +148,16 @@ func (a *Action) Verbs() string {
 	case a.Kind == "delete":
 		return "list delete"
 	case a.Kind == "evict", a.Kind == "scale", a.Kind == "exec":
-		return "list get" // and the right to the subresource, which the request itself finds out
+		return "list get" // and permission for the subresource, which only the request itself can check
 	}
 	return "list patch"
 }
 
-// actionTimes checks when an action is done.
+// actionTimes checks the times of an action.
 func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	if !a.OnObjects() {
 		if a.After != 0 {
-			v.fail(path+".after", "leave it out, or put the action into a phase of its own", "it belongs to actions on objects")
+			v.fail(path+".after", "leave it out, or put the action into a separate phase", "it belongs to actions on objects")
 		}
 		if a.MinAchieved != nil {
 			v.fail(path+".minAchieved", "leave it out", "it belongs to actions on objects with a rate")
@@ -177,10 +177,10 @@ func (v *validator) actionTimes(path string, p *Phase, a *Action) {
 	}
 }
 
-// minActionEvery is the least time from one time of a repeated action to the next.
+// minActionEvery is the shortest interval of a repeated action.
 const minActionEvery = time.Second
 
-// Later reports whether the action is done beside what ends the phase, at its own times.
+// Later reports whether the action runs at its own times, independently of what ends the phase.
 func (a *Action) Later() bool { return a.OnObjects() && (a.After > 0 || a.Every > 0) }
 
 func (s *Selection) set() bool {
@@ -189,7 +189,7 @@ func (s *Selection) set() bool {
 
 func (v *validator) selection(path, kind string, s *Selection) {
 	if s.Resource == "" {
-		v.fail(path+".resource", "as deployments.apps", "%s of which objects?", kind)
+		v.fail(path+".resource", "as deployments.apps", "%s needs a resource", kind)
 		return
 	}
 	verbs := map[string]string{"delete": "delete", "evict": "get", "scale": "get", "exec": "get"}
@@ -227,7 +227,7 @@ func (v *validator) patch(path string, a *Action) {
 	}
 }
 
-// batch checks a batch, its templates too if they are in the scenario's file.
+// batch checks a batch, including its templates if they are in the scenario file.
 func (v *validator) batch(path string, b *Batch) {
 	before := len(v.errs)
 	v.batchShape(path, b)

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// MaxHistory is the number of operations that a history keeps; an arrival may be two,
-// a read and the write of what it read.
+// MaxHistory is the maximum number of operations in a history. An arrival can be two operations:
+// a read, and a write that depends on it.
 const MaxHistory = 100_000
 
 func historyKind() loadKind {
 	return loadKind{
 		name: "history", example: "[{kind: history}]", results: []LoadResult{HistoryResults},
 		unpaced: true, objects: 5,
-		fixed:      &refusal{"leave verb, resource and the like out", "a history reads and writes registers of its own"},
+		fixed:      &refusal{"leave verb, resource and the like out", "a history reads and writes its own registers"},
 		operations: []Operation{{Verb: "update", Resource: "configmaps", Form: "object", Encoding: "json", Scope: "namespace"}},
 		fields: func(l *Load) []field {
 			return []field{{name: "clients", set: l.Clients != 0}, {name: "watchers", set: l.Watchers != 0}}
@@ -32,7 +32,7 @@ func (v *validator) history(path string, l *Load) {
 	v.between(path+".clients", float64(l.Clients), 1, 100)
 	v.between(path+".watchers", float64(l.Watchers), 0, 100)
 	v.between(path+".objects", float64(l.Objects), 1, 1000)
-	if v.s.doc != nil { // 0/s is of use in other loads, and would mean the default here
+	if v.s.doc != nil { // 0/s is valid for other loads, but here would mean the default
 		var written Rate
 		if text := v.s.doc.Text(path + ".rate"); text != "" && written.UnmarshalText([]byte(text)) == nil && written == 0 {
 			v.fail(path+".rate", "write rate: 20/s", "a history of %s does nothing", text)
@@ -43,7 +43,7 @@ func (v *validator) history(path string, l *Load) {
 	}
 }
 
-// history refuses one that is full before its phases of a fixed length are over.
+// history refuses a history that fills up before its phases of fixed length end.
 func (c *forecast) history(l PlacedLoad) {
 	length := c.v.s.FixedLength(l)
 	if most := MaxHistory / 2 / length.Seconds(); length > 0 && float64(l.Rate) > most {

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// LoadPeak is the most that a load sends in a second.
+// LoadPeak is the maximum that a load sends in one second.
 type LoadPeak struct {
 	Load   string
 	Path   string // in the file
-	Opens  bool   // watches, of which each opening is one request or two
+	Opens  bool   // opens watches; each opening is one request or two
 	Second float64
 }
 
-// PhasePeak is the most that all loads send in a second of a phase.
+// PhasePeak is the maximum that all loads together send in one second of a phase.
 type PhasePeak struct {
 	Phase    string
 	Requests float64 // per second
 	Opening  float64 // watches opened per second
-	Watches  int     // open at its end at most
+	Watches  int     // maximum open at its end
 	Loads    []LoadPeak
 }
 
-// Most is the sum of requests and openings of watches.
+// Most returns the sum of requests and openings of watches.
 func (p PhasePeak) Most() float64 { return p.Requests + p.Opening }
 
-// Peaks are the phases with the most that loads send in a second of each, as if the peaks of all loads came in one. Arrivals
-// of a Poisson process count by their mean.
+// Peaks returns the peak of each phase. It assumes that the peaks of all loads coincide. Poisson arrivals
+// count by their mean.
 func (s *Scenario) Peaks() []PhasePeak {
 	var all []PhasePeak
 	held := 0
@@ -57,7 +57,7 @@ func (s *Scenario) Peaks() []PhasePeak {
 	return all
 }
 
-// Peak is the phase with the highest Most.
+// Peak returns the phase with the highest Most.
 func (s *Scenario) Peak() (highest PhasePeak) {
 	for _, p := range s.Peaks() {
 		if p.Most() > highest.Most() || highest.Phase == "" {
@@ -67,7 +67,7 @@ func (s *Scenario) Peak() (highest PhasePeak) {
 	return highest
 }
 
-// CheckRate refuses a scenario whose peak is over a rate, in requests per second.
+// CheckRate refuses a scenario whose peak exceeds a rate, in requests per second.
 func (s *Scenario) CheckRate(most Rate) error {
 	p := s.Peak()
 	if p.Most() <= float64(most) {
@@ -87,10 +87,10 @@ func (s *Scenario) CheckRate(most Rate) error {
 	return s.Errorf(path, "lower the rates by --set, or raise --max-rate", "phase %s sends up to %s requests/s (%s), and --max-rate is %s", p.Phase, plainRate(p.Most()), strings.Join(parts, ", "), most)
 }
 
-// plainRate writes a rate with at most two decimals.
+// plainRate formats a rate with at most two decimals.
 func plainRate(v float64) string { return plain(math.Round(v*100) / 100) }
 
-// peak is the most arrivals in a second.
+// peak returns the maximum arrivals in one second.
 func (l *Load) peak() float64 {
 	rate := float64(l.Rate)
 	if l.Recorded != nil {
@@ -118,7 +118,7 @@ func (l *Load) peak() float64 {
 	return rate
 }
 
-// mostWithin is how many of some times, in order, lie less than a length apart.
+// mostWithin returns the largest number of the ordered times at that lie less than length apart.
 func mostWithin(at []float64, length float64) (most int) {
 	first := 0
 	for i := range at {
@@ -130,145 +130,5 @@ func mostWithin(at []float64, length float64) (most int) {
 	return most
 }
 
-// Longest is the time that a run of the phases takes at most, without what comes before and after them.
-func (s *Scenario) Longest() (all time.Duration) {
-	for i := range s.Phases {
-		all += max(s.Phases[i].For, s.Phases[i].Within).D()
-	}
-	return all
-}
-
-// Arrivals is how many requests a load sends at most, or watches it opens; false: that is not known before the run.
-func (s *Scenario) Arrivals(l PlacedLoad) (int64, bool) {
-	length := s.longest(l)
-	switch {
-	case l.OpensWatches():
-		return int64(l.Count), true
-	case l.Recorded != nil:
-		return int64(len(l.Recorded.Entries) * max(l.Copies, 1)), true
-	case l.Shape.Kind == "replay":
-		return int64(len(l.Shape.Times)), true
-	case l.kind().traced:
-		return 0, false
-	case l.kind().unpaced:
-		return int64(float64(l.Rate) * length.Seconds()), true
-	}
-	p := s.pacer(l)
-	if p == nil {
-		return 0, false
-	}
-	n := p.Due(length - 1) // what is due at the end comes too late
-	if b := l.Batch(); l.Kind == "objects" && b.Has() {
-		if all, err := s.Expand(PlacedBatch{Batch: b, Name: l.Name, Path: l.Path}); err == nil {
-			n = min(n, int64(all.Len()))
-		}
-	}
-	return n, true
-}
-
-// Share is a part of a load's requests.
-type Share struct {
-	Verb, Resource string
-	Part           float64 // of the load's, 0 to 1
-	// Sent and Answered are rough bytes of the bodies of each; 0: not known.
-	Sent, Answered float64
-}
-
-// Shares are what a load's requests ask, by verb and resource.
-func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
-	add := func(o Share) {
-		i := slices.IndexFunc(all, func(x Share) bool { return x.Verb == o.Verb && x.Resource == o.Resource })
-		if i < 0 {
-			all = append(all, o)
-			return
-		}
-		x := &all[i]
-		x.Sent = (x.Sent*x.Part + o.Sent*o.Part) / (x.Part + o.Part)
-		x.Answered = (x.Answered*x.Part + o.Answered*o.Part) / (x.Part + o.Part)
-		x.Part += o.Part
-	}
-	switch {
-	case l.Recorded != nil:
-		n := float64(len(l.Recorded.Entries))
-		for _, e := range l.Recorded.Entries {
-			shape := l.Recorded.Shapes[e.Shape]
-			resource := shape.Resource
-			if shape.Group != "" {
-				resource += "." + shape.Group
-			}
-			add(Share{Verb: shape.Verb, Resource: withSub(resource, shape.Subresource), Part: 1 / n, Sent: float64(e.Size)})
-		}
-	case l.Kind == "changes":
-		of := Share{Verb: "patch", Resource: "what its watches watch", Part: 1}
-		for _, w := range s.Loads() {
-			if w.Name == l.Watches {
-				of.Resource, of.Sent, of.Answered = w.Resource, w.size(), w.size()
-			}
-		}
-		return []Share{of}
-	case l.Kind == "streams":
-		return []Share{{Verb: "connect", Resource: withSub("pods", l.PodSubresource()), Part: 1}}
-	case l.Kind == "custom":
-		return []Share{{Verb: "call", Resource: "the program's own", Part: 1}}
-	case l.Kind == "objects":
-		expanded, err := s.Expand(PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
-		if err != nil {
-			return nil
-		}
-		for _, k := range expanded.Kinds() {
-			add(Share{Verb: "create", Resource: k.Kind, Part: float64(k.Count) / float64(max(expanded.Len(), 1))})
-		}
-	case l.OpensWatches():
-		for _, o := range l.Operations() {
-			add(Share{Verb: "watch", Resource: o.Resource, Part: 1, Answered: l.answer(o, "list")})
-		}
-	default:
-		weights := 0.0
-		for _, o := range l.Operations() {
-			weights += max(o.Weight, 0)
-		}
-		for _, o := range l.Operations() {
-			part := 1.0
-			if weights > 0 {
-				part = o.Weight / weights
-			}
-			of := Share{Verb: o.Verb, Resource: o.FullResource(), Part: part, Answered: l.answer(o, o.Verb)}
-			switch o.Verb {
-			case "create", "update", "patch", "apply":
-				of.Sent = l.size()
-			}
-			add(of)
-		}
-	}
-	return all
-}
-
-// answer is roughly how many bytes answer an operation of a verb, as far as the load's own objects go.
-func (l *Load) answer(o Operation, verb string) float64 {
-	switch {
-	case strings.HasPrefix(o.Resource, "/"), verb == "delete":
-		return 0
-	case verb == "list" && o.Limit > 0 && !o.AllPages:
-		return l.size() * float64(min(o.Limit, l.Objects))
-	case verb == "list" && l.OwnObjects(o):
-		return l.size() * float64(l.Objects) / float64(max(l.Namespaces, 1))
-	case verb == "list":
-		return 0
-	}
-	return l.size()
-}
-
-func withSub(resource, sub string) string {
-	if sub == "" {
-		return resource
-	}
-	return resource + "/" + sub
-}
-
-// Kept is how many bytes of payload the objects hold that loads make beforehand.
-func (s *Scenario) Kept() (sum float64) {
-	for _, l := range s.Loads() {
-		sum += l.kept()
-	}
-	return sum
-}
+// Longest returns the maximum time of all phases, without the time before and after them.
+func (s *Scenario) Longest() time.Duration { return LongestOf(s.Phases...) }

@@ -37,7 +37,7 @@ func TestPeakOfALoad(t *testing.T) {
 	}
 }
 
-// Arrivals of a file count by the second with the most of them, at the replay's speed.
+// For a replay of a file, the peak is the busiest second at the replay's speed.
 func TestPeakOfAReplay(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "times"), []byte("0\n0.5\n0.9\n1.2\n3\n3.1\n"), 0o600); err != nil {
@@ -81,7 +81,7 @@ phases:
 	}
 }
 
-// What is previewed of a load is what it was written to be.
+// The preview of a load agrees with its definition.
 func TestSharesOfALoad(t *testing.T) {
 	s, err := Parse("x.yaml", []byte(`apiVersion: stormglass/v1alpha1
 kind: Scenario
@@ -102,9 +102,10 @@ phases:
 		"mixed":   {{Verb: "get", Resource: "configmaps", Part: 0.75, Answered: 2048}, {Verb: "update", Resource: "configmaps", Part: 0.25, Sent: 2048, Answered: 2048}},
 		"w":       {{Verb: "watch", Resource: "configmaps", Part: 1, Answered: 1024}},
 		"changes": {{Verb: "patch", Resource: "configmaps", Part: 1, Sent: 1024, Answered: 1024}},
-		"objects": {{Verb: "create", Resource: "ConfigMap", Part: 1}},
+		"objects": {{Verb: "create", Resource: "configmaps", Part: 1}},
 	}
 	totals := map[string]int64{"mixed": 400, "w": 20, "changes": 30, "objects": 7}
+	certainties := map[string]Certainty{"mixed": About, "changes": About} // all watches are open after 2s
 	for _, l := range s.Loads() {
 		got := s.Shares(l)
 		if len(got) != len(want[l.Name]) {
@@ -116,8 +117,8 @@ phases:
 				t.Errorf("%s: %+v, want %+v", l.Name, share, want[l.Name][i])
 			}
 		}
-		if n, known := s.Arrivals(l); !known || n != totals[l.Name] {
-			t.Errorf("%s: %d arrivals, known: %v; want %d", l.Name, n, known, totals[l.Name])
+		if n, how := s.Arrivals(l); how != certainties[l.Name] || n != totals[l.Name] {
+			t.Errorf("%s: %s %d arrivals, want %s %d", l.Name, how, n, certainties[l.Name], totals[l.Name])
 		}
 	}
 }

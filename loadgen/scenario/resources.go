@@ -12,8 +12,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// resourceTable lists the resources built into Kubernetes, written and checked by a
-// test from Kubernetes' own discovery documents.
+// resourceTable lists the resources built into Kubernetes. A test writes and checks it
+// with Kubernetes' own discovery documents.
 //
 //go:embed resources.txt
 var resourceTable string
@@ -24,7 +24,7 @@ type builtIn struct {
 	verbs    []string
 }
 
-// builtIns are by name, as "pods" or "deployments.apps".
+// builtIns maps names, as "pods" or "deployments.apps", to resources.
 var builtIns = sync.OnceValue(func() map[string]builtIn {
 	all := map[string]builtIn{}
 	for name, words := range rows(resourceTable) {
@@ -36,10 +36,10 @@ var builtIns = sync.OnceValue(func() map[string]builtIn {
 //go:embed selectable.txt
 var selectableTable string
 
-// selectable are the fields by which the API server selects objects, by resource.
+// selectable lists the fields by which the API server selects objects, by resource.
 var selectable = sync.OnceValue(func() map[string][]string { return rows(selectableTable) })
 
-// rows are the words of each line of a table, by the first of them.
+// rows returns the words of each line of a table, keyed by the first word.
 func rows(table string) map[string][]string {
 	all := map[string][]string{}
 	for line := range strings.Lines(table) {
@@ -50,11 +50,11 @@ func rows(table string) map[string][]string {
 	return all
 }
 
-// documents are the paths of discovery and OpenAPI, which a load gets as it gets objects.
+// documents lists the paths of discovery and OpenAPI, which a load can get like objects.
 var documents = []string{"/api", "/apis", "/openapi/v2", "/openapi/v3"}
 
-// IsDocument reports whether an operation's resource is the path of a document of
-// discovery or OpenAPI.
+// IsDocument reports whether an operation's resource is the path of a discovery or
+// OpenAPI document.
 func IsDocument(resource string) bool { return strings.HasPrefix(resource, "/") }
 
 // document checks an operation on a document.
@@ -80,8 +80,8 @@ func groupOf(resource string) string {
 	return group
 }
 
-// custom reports whether a resource is of no group that Kubernetes has itself, so
-// that only a cluster knows whether it is served. Such groups have a dot.
+// custom reports whether a resource belongs to a group that Kubernetes itself does not have, so
+// that only a cluster knows whether it is served. The names of such groups contain a dot.
 func custom(resource string) bool {
 	if IsDocument(resource) || !strings.Contains(groupOf(resource), ".") {
 		return false
@@ -125,7 +125,7 @@ func resourceHint(name string) string {
 	return strictyaml.Hint(name, known, "in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps")
 }
 
-// served checks an operation's resource, or that of watches.
+// served checks the resource of an operation or of watches.
 func (v *validator) served(path string, l *Load, o *Operation) {
 	verbs := []string{o.Verb}
 	if l.OpensWatches() {
@@ -137,13 +137,13 @@ func (v *validator) served(path string, l *Load, o *Operation) {
 	v.resource(path+".resource", o.Resource, verbs...)
 }
 
-// manifestFields checks the fields of a manifest; ok if it is one.
+// manifestFields checks the fields of a manifest; ok is false if it is not a manifest.
 func (v *validator) manifestFields(path string, manifest any) (m map[string]any, ok bool) {
 	m, _ = manifest.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)
 	if apiVersion == "" || kind == "" {
-		v.fail(path, "write apiVersion:, kind: and what the resource requires", "this is no manifest")
+		v.fail(path, "write apiVersion:, kind: and what the resource requires", "not a manifest")
 		return nil, false
 	}
 	if meta, ok := m["metadata"]; ok && meta != nil {
@@ -192,13 +192,13 @@ func (v *validator) manifest(path string, l *Load) {
 }
 
 // IsReview reports whether a resource asks the API server a question and stores nothing,
-// as subjectaccessreviews.authorization.k8s.io. Such an object has no metadata.
+// as subjectaccessreviews.authorization.k8s.io. Its objects have no metadata.
 func IsReview(resource string) bool {
 	group := groupOf(resource)
 	return (group == "authentication.k8s.io" || group == "authorization.k8s.io") && slices.Equal(builtIns()[resource].verbs, []string{"create"})
 }
 
-// review checks an object whose metadata the API server refuses.
+// review checks an object for which the API server refuses metadata.
 func (v *validator) review(path, resource string, m map[string]any) {
 	switch _, has := m["metadata"]; {
 	case resource == "localsubjectaccessreviews.authorization.k8s.io":
@@ -222,17 +222,17 @@ func (l *Load) manifestOf(o Operation) bool {
 	return !ok || of.kind == m["kind"] && slices.Contains(of.versions, apiVersion)
 }
 
-// The API server's bounds of what an object holds.
+// The API server's limits for the content of an object.
 const (
-	// AnnotationLimit is for a payload in an annotation: TotalAnnotationSizeLimitB
-	// of apimachinery's api/validation, less 4 KiB for what else is written there.
+	// AnnotationLimit applies to a payload in an annotation: TotalAnnotationSizeLimitB
+	// of apimachinery's api/validation, minus 4 KiB for other annotations.
 	AnnotationLimit = 256<<10 - 4<<10
-	// dataLimit is for the data of a ConfigMap or Secret: MaxSecretSize of
-	// Kubernetes' core API. A payload of any other place is bounded likewise.
+	// dataLimit applies to the data of a ConfigMap or Secret: MaxSecretSize of
+	// Kubernetes' core API. It also applies to payloads in other places.
 	dataLimit = 1 << 20
 )
 
-// payloadLimit is the largest payload of an operation's objects, and why.
+// payloadLimit returns the largest payload of an operation's objects, and the reason.
 func (l *Load) payloadLimit(o Operation) (limit int, why string) {
 	switch {
 	case l.manifestOf(o):

@@ -102,6 +102,7 @@ func TestNeedsFollowTheScenario(t *testing.T) {
 			{Name: "nodes", Kind: "Node"}, {Name: "endpoints", Kind: "Endpoints", Namespaced: true},
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "daemonsets", Kind: "DaemonSet", Namespaced: true}}},
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "databases", Kind: "Database", Namespaced: true}}},
 	}
 	s := parsed(t, `
 background:
@@ -109,6 +110,7 @@ background:
 - {name: b, kind: requests, verb: get, resource: endpoints, rate: 1/s}
 - {name: c, kind: requests, verb: list, resource: nodes, rate: 1/s}
 - {name: d, kind: requests, verb: list, resource: daemonsets.apps, rate: 1/s}
+- {name: e, kind: requests, verb: list, resource: databases.example.com, rate: 1/s}
 `+quiet)
 	needs, err := requestNeeds(newLookup(client.Discovery(), s), "ns")
 	if err != nil {
@@ -118,12 +120,13 @@ background:
 	for _, n := range needs {
 		got = append(got, n.String())
 	}
-	want := "list endpoints in namespace ns; get endpoints in namespace ns; list nodes; list daemonsets.apps in namespace ns"
+	want := "list endpoints in namespace ns; get endpoints in namespace ns; list nodes; list daemonsets.apps in namespace ns; list databases.example.com in namespace ns"
 	if text := strings.Join(got, "; "); text != want {
 		t.Errorf("\n got %s\nwant %s", text, want)
 	}
-	s.Background[0].Resource = "unicorns"
-	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || !strings.Contains(err.Error(), `no resource "unicorns"`) {
+	s.Background[0].Resource = "unicorns.example.com"
+	const lacks = "it has no resource \"unicorns.example.com\" (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)"
+	if _, err := requestNeeds(newLookup(client.Discovery(), s), "ns"); err == nil || err.Error() != lacks {
 		t.Errorf("an unknown resource: %v", err)
 	}
 }

@@ -87,7 +87,7 @@ func (l *lookup) namespaced(r schema.GroupResource) (bool, error) {
 	}
 	kind, err := mapper.KindFor(r.WithVersion(""))
 	if err != nil {
-		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists them)", r)
+		return false, fmt.Errorf("it has no resource %q (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)", r)
 	}
 	found, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {

@@ -18,19 +18,9 @@ func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([
 	if l.Recorded == nil {
 		return nil, nil
 	}
-	_, offered, err := d.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return nil, fmt.Errorf("discover its resources: %w", explain(err))
-	}
-	namespaced := map[string]bool{}
-	for _, list := range offered {
-		group := ""
-		if g, _, grouped := strings.Cut(list.GroupVersion, "/"); grouped {
-			group = "." + g
-		}
-		for _, r := range list.APIResources {
-			namespaced[r.Name+group] = r.Namespaced
-		}
+	namespaced, err := namespacedBy(d)
+	if err != nil {
+		return nil, err
 	}
 	var needs []need
 	for _, n := range replay.Needs(l.Recorded, namespaced) {
@@ -45,4 +35,23 @@ func replayNeeds(d discovery.DiscoveryInterface, ns string, l *scenario.Load) ([
 	}
 	needs = append(needs, need{verb: "impersonate", resource: "groups", name: scenario.TenantsGroup})
 	return slices.Compact(needs), nil
+}
+
+// namespacedBy returns the resources that a cluster serves, such as "deployments.apps", with whether they are namespaced.
+func namespacedBy(d discovery.DiscoveryInterface) (map[string]bool, error) {
+	_, offered, err := d.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("discover its resources: %w", explain(err))
+	}
+	namespaced := map[string]bool{}
+	for _, list := range offered {
+		group := ""
+		if g, _, grouped := strings.Cut(list.GroupVersion, "/"); grouped {
+			group = "." + g
+		}
+		for _, r := range list.APIResources {
+			namespaced[r.Name+group] = r.Namespaced
+		}
+	}
+	return namespaced, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stormglass/stormglass/controlplane/control"
+	"github.com/stormglass/stormglass/internal/digits"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -21,9 +22,12 @@ type Plan struct {
 	Identity                 string // of each node
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty: the nodes have no devices
-	Services, Pods, Watches  int    // Pods and Watches at most at a time
-	// Workloads that are deployed, by kind.
-	Workloads map[string]int
+	Pods, Watches            int    // at most at a time
+	// Workloads that are deployed and objects that deploys make Beside them, by kind.
+	Workloads, Beside map[string]int
+	// ByControllers are the objects that controllers make of the workloads, by kind; Replaced is the certainty of these numbers.
+	ByControllers map[string]int
+	Replaced      scenario.Certainty
 	// Created are the objects that the setup and actions create.
 	Created []scenario.Manifest
 	// Batches of objects that the scenario, actions and loads make, with their numbers by kind.
@@ -67,7 +71,7 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 	for _, pr := range s.Profiles() {
 		p.Profiles = append(p.Profiles, fmt.Sprintf("%s of %s in phase %s", pr.Kind, pr.Component, pr.Phase))
 	}
-	p.countPods(s)
+	p.countWorkloads(s)
 	p.countLoads(s)
 	for _, b := range s.Batches() {
 		if all, err := s.Expand(b); err == nil { // else the scenario was not parsed
@@ -75,67 +79,6 @@ func (t *Target) Plan(s *scenario.Scenario) Plan {
 		}
 	}
 	return p
-}
-
-func (p *Plan) countPods(s *scenario.Scenario) {
-	replicas, services, kinds := map[string]int{}, map[string]bool{}, map[string]string{}
-	for _, phase := range s.Phases {
-		surge := 0.0
-		for _, a := range eachOf(phase.Actions) {
-			if a.OnObjects() {
-				continue
-			}
-			switch a.Kind {
-			case "deploy":
-				kinds[a.Name] = a.WorkloadKind()
-				replicas[a.Name] = max(a.Replicas, a.Autoscale.Max)
-				if kinds[a.Name] == scenario.DaemonSet {
-					replicas[a.Name] = s.Nodes.Count
-				}
-			case "scale":
-				replicas[a.Name] = a.Replicas
-			case "delete":
-				replicas[a.Name] = 0
-			case "rollingUpdate":
-				surge += surgeOf(a.MaxSurge, replicas[a.Name])
-			case "create":
-				continue
-			}
-			services[a.Name] = services[a.Name] || a.Service || kinds[a.Name] == scenario.StatefulSet
-		}
-		sum := 0
-		for _, n := range replicas {
-			sum += n
-		}
-		p.Pods = max(p.Pods, sum+int(surge))
-	}
-	p.Workloads = map[string]int{}
-	for _, kind := range kinds {
-		p.Workloads[kind]++
-	}
-	for _, made := range services {
-		if made {
-			p.Services++
-		}
-	}
-}
-
-func eachOf(actions []scenario.Action) (all []scenario.Action) {
-	for i := range actions {
-		all = append(all, actions[i].Each()...)
-	}
-	return all
-}
-
-func surgeOf(text string, replicas int) float64 {
-	var n float64
-	if _, err := fmt.Sscanf(text, "%g", &n); err != nil {
-		return 0
-	}
-	if strings.HasSuffix(text, "%") {
-		n = n / 100 * float64(replicas)
-	}
-	return n
 }
 
 func (p *Plan) countLoads(s *scenario.Scenario) {
@@ -208,15 +151,11 @@ func (p Plan) String() string {
 
 func (p Plan) contents() string {
 	var parts []string
-	for _, kind := range slices.Sorted(maps.Keys(p.Workloads)) {
-		parts = append(parts, count(p.Workloads[kind], kind))
-	}
-	for _, x := range []struct {
-		n    int
-		what string
-	}{{p.Services, "Service"}, {p.Pods, "pod"}} {
-		if x.n > 0 {
-			parts = append(parts, count(x.n, x.what))
+	for _, some := range []map[string]int{p.Workloads, p.Beside, {"pod": p.Pods}} {
+		for _, kind := range slices.Sorted(maps.Keys(some)) {
+			if some[kind] > 0 {
+				parts = append(parts, count(some[kind], kind))
+			}
 		}
 	}
 	for _, resource := range slices.Sorted(maps.Keys(p.Objects)) {
@@ -262,7 +201,7 @@ func count(n int, what string) string {
 // number writes 12500 as "12,500" and 0.5 as "0.5".
 func number(v float64) string {
 	if v != float64(int64(v)) {
-		return fmt.Sprintf("%.1f", v)
+		return digits.Format(v, 3)
 	}
 	s := fmt.Sprint(int64(v))
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -3,12 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/stormglass/stormglass/loadgen/internal/manifest"
-	"github.com/stormglass/stormglass/loadgen/internal/node"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -21,9 +18,9 @@ type Preview struct {
 	// LongestSeconds is the maximum time of all phases.
 	LongestSeconds float64        `json:"longestSeconds"`
 	Phases         []PreviewPhase `json:"phases"`
-	// Creates are the objects that the run itself creates, with the most that exist at a time.
+	// Creates are the objects that the run creates, and those that controllers make of its workloads.
 	Creates []PreviewObjects `json:"creates"`
-	// Requests of loads and of the simulated nodes' heartbeats.
+	// Requests of the setup, loads, actions and the simulated nodes' heartbeats.
 	Requests []PreviewRequests `json:"requests"`
 	// PeakPerSecond is the highest rate of the loads, reached in PeakPhase; openings of watches count.
 	PeakPerSecond float64 `json:"peakPerSecond"`
@@ -64,20 +61,24 @@ type PreviewPhase struct {
 type PreviewObjects struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
+	// Certainty of Count: "about", "at most", "at least" or "not known"; absent: exact.
+	Certainty scenario.Certainty `json:"certainty,omitempty"`
 	// Where: "cluster", "run" (in its namespaces) or the name of another namespace.
 	Where string `json:"where"`
 	For   string `json:"for"`
 }
 
-// PreviewRequests are the requests of a load for one verb and resource.
+// PreviewRequests are the requests of a load or an action for one verb and resource.
 type PreviewRequests struct {
 	Load     string `json:"load"`
 	Phase    string `json:"phase,omitempty"` // empty: all
 	Verb     string `json:"verb"`
 	Resource string `json:"resource"`
-	// PeakPerSecond and Total are maximums; a negative Total is unknown before the run.
-	PeakPerSecond float64 `json:"peakPerSecond"`
-	Total         int64   `json:"total"`
+	// Mapped requests of a replay go to ConfigMaps instead.
+	Mapped        int64              `json:"mapped,omitempty"`
+	PeakPerSecond float64            `json:"peakPerSecond"`
+	Total         int64              `json:"total"` // -1: not known before the run
+	Certainty     scenario.Certainty `json:"certainty,omitempty"`
 }
 
 // PreviewBytes are rough sizes, of the payloads of loads' own objects.
@@ -105,8 +106,9 @@ type PreviewOptions struct {
 func PreviewOf(s *scenario.Scenario, o PreviewOptions) Preview {
 	t := newTarget("RUN", s)
 	t.Cluster.Bundled, t.own = true, true
-	p := t.preview(o)
-	needs, err := t.allNeeds(newLookup(offline{}, s))
+	look := newLookup(offline{}, s)
+	p := t.preview(look, o)
+	needs, err := t.allNeeds(look)
 	if err != nil {
 		p.Notes = append(p.Notes, "the permissions on a cluster of yours are known when it is asked: "+oneLine(err))
 		return p
@@ -124,7 +126,8 @@ func Inspect(ctx context.Context, k Kubeconfig, s *scenario.Scenario, o PreviewO
 	}
 	t.own = k.ownPlane(t.Admin)
 	defer Waiting(tell, "the cluster to say what we may do")()
-	needs, err := t.allNeeds(newLookup(client.Discovery(), s))
+	look := newLookup(client.Discovery(), s)
+	needs, err := t.allNeeds(look)
 	if err != nil {
 		return Preview{}, fmt.Errorf("cluster %s: %w", t.Cluster.Name, err)
 	}
@@ -141,7 +144,7 @@ func Inspect(ctx context.Context, k Kubeconfig, s *scenario.Scenario, o PreviewO
 		return Preview{}, fmt.Errorf("cluster %s: %s %w", t.Cluster.Name, user, err)
 	}
 	t.describe(ctx, k, client)
-	p := t.preview(o)
+	p := t.preview(look, o)
 	p.Cluster = &PreviewCluster{Name: t.Cluster.Name, Server: t.Cluster.Server, Version: t.KubernetesVersion, User: user}
 	p.permit(needs, allowed)
 	return p, nil
@@ -173,8 +176,9 @@ func (p *Preview) permit(needs []need, allowed []bool) {
 	}
 }
 
-func (t *Target) preview(o PreviewOptions) Preview {
+func (t *Target) preview(look *lookup, o PreviewOptions) Preview {
 	s := t.scenario
+	t.credentials.tokens = t.ownIdentities() && s.Nodes.IdentityKind() == scenario.IdentityToken
 	plan := t.Plan(s)
 	p := Preview{
 		Scenario: s.Name, Variant: s.Variant, LongestSeconds: s.Longest().Seconds(), AbortOn: orEmpty(o.AbortOn),
@@ -184,7 +188,7 @@ func (t *Target) preview(o PreviewOptions) Preview {
 	for i, peak := range s.Peaks() {
 		phase := s.Phases[i]
 		p.Phases = append(p.Phases, PreviewPhase{
-			Name: phase.Name, LongestSeconds: max(phase.For, phase.Within).D().Seconds(), Until: phase.Until.String(),
+			Name: phase.Name, LongestSeconds: scenario.LongestOf(phase).Seconds(), Until: phase.Until.String(),
 			PeakPerSecond: peak.Most(), Watches: peak.Watches,
 		})
 	}
@@ -193,125 +197,17 @@ func (t *Target) preview(o PreviewOptions) Preview {
 	for _, f := range s.Faults() {
 		p.Faults = append(p.Faults, fmt.Sprintf("%s in phase %s", f.Kind, f.Phase))
 	}
-	p.addObjects(t, plan, o)
-	p.addRequests(s, highest.Phase)
+	f := forecast{&p, t, s, look}
+	f.identities(plan, o)
+	f.nodes(plan)
+	f.workloads(plan)
+	f.manifests()
+	f.loads()
+	newCensus(f).run()
 	return p
 }
 
 func orEmpty(list []string) []string { return append([]string{}, list...) }
-
-// addObjects adds the objects of a plan, by kind.
-func (p *Preview) addObjects(t *Target, plan Plan, o PreviewOptions) {
-	s := t.scenario
-	add := func(kind string, n int, where, what string) {
-		if n > 0 {
-			p.Creates = append(p.Creates, PreviewObjects{kind, n, where, what})
-		}
-	}
-	const cluster, run = "cluster", "run"
-	namespaces := 1 + plan.MoreNamespaces
-	add("Namespace", namespaces, cluster, "the run, and what its loads spread over")
-	if plan.Account != "" {
-		add("ServiceAccount", 1, run, "the load")
-		add("ClusterRole", 1, cluster, "the load")
-		add("ClusterRoleBinding", 1, cluster, "the load")
-		add("Role", namespaces, run, "the load")
-		add("RoleBinding", namespaces, run, "the load")
-		if !o.NoLock {
-			add("Lease", 1, lockNamespace, "the lock of the cluster")
-		}
-	}
-	if o.CleanupJob {
-		for _, object := range (CleanupOptions{Image: "image", Namespace: t.Namespace + "-cleanup", run: t.runID}).Objects() {
-			u, err := manifest.Plain(object)
-			if err == nil {
-				where := u.GetNamespace()
-				if where == "" {
-					where = cluster
-				}
-				add(u.GetKind(), 1, where, "the Job that cleans up")
-			}
-		}
-	}
-	if n := plan.Nodes; n > 0 {
-		add("Node", n, cluster, "simulated nodes, "+plan.Fidelity)
-		add("Lease", n, leaseNamespace, "heartbeats of simulated nodes")
-		add("CSINode", n, cluster, "simulated nodes")
-		if plan.Fidelity != node.Shared && !t.Cluster.Bundled {
-			each := 1
-			if s.Nodes.KubeProxy {
-				each = 2
-			}
-			add("CertificateSigningRequest", n*each, cluster, "certificates of simulated nodes")
-		}
-		if plan.DeviceClass != "" {
-			add("ResourceSlice", n, cluster, "devices of simulated nodes")
-			add("DeviceClass", 1, cluster, "devices of simulated nodes")
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(plan.Workloads)) {
-		add(kind, plan.Workloads[kind], run, "workloads")
-	}
-	add("Service", plan.Services, run, "workloads")
-	add("Pod", plan.Pods, run, "workloads, by controllers")
-	for _, resource := range slices.Sorted(maps.Keys(plan.Objects)) {
-		add(resource, plan.Objects[resource], run, "objects of loads")
-	}
-	if t.widgets {
-		add("CustomResourceDefinition", 1, cluster, "the custom resource of loads")
-	}
-	for _, m := range plan.Created {
-		n, where := max(m.Count, 1), cluster
-		if m.Namespaced {
-			n, where = n*namespaces, run
-		}
-		add(m.Kind, n, where, "of actions: "+m.Name)
-	}
-	for _, b := range s.Batches() {
-		if all, err := s.Expand(b); err == nil {
-			for _, k := range all.Kinds() {
-				add(k.Kind, k.Count, run, "of "+b.Path)
-			}
-		}
-	}
-}
-
-func (p *Preview) addRequests(s *scenario.Scenario, peak string) {
-	peaks := map[string]float64{}
-	for _, phase := range s.Peaks() {
-		for _, l := range phase.Loads {
-			peaks[l.Path] = l.Second
-		}
-	}
-	for _, l := range s.Loads() {
-		total, known := s.Arrivals(l)
-		for _, share := range s.Shares(l) {
-			r := PreviewRequests{Load: l.Name, Phase: l.Phase, Verb: share.Verb, Resource: share.Resource, PeakPerSecond: peaks[l.Path] * share.Part, Total: -1}
-			if known {
-				r.Total = int64(float64(total)*share.Part + 0.5)
-			}
-			p.Requests = append(p.Requests, r)
-			if l.Phase == "" || l.Phase == peak {
-				p.Bytes.SentPerSecond += r.PeakPerSecond * share.Sent
-				p.Bytes.AnsweredPerSecond += r.PeakPerSecond * share.Answered
-			}
-		}
-	}
-	p.Bytes.Kept = s.Kept()
-	if n := s.Nodes; n.Count > 0 {
-		per := func(every scenario.Duration) float64 { return float64(n.Count) / max(every.D().Seconds(), 1) }
-		all := func(rate float64) int64 { return int64(rate * p.LongestSeconds) }
-		for _, r := range []PreviewRequests{
-			{Verb: "create", Resource: "nodes", PeakPerSecond: float64(n.RegisterRate), Total: int64(n.Count)},
-			{Verb: "update", Resource: "leases.coordination.k8s.io", PeakPerSecond: per(n.LeaseRenew), Total: all(per(n.LeaseRenew))},
-			{Verb: "patch", Resource: "nodes/status", PeakPerSecond: per(n.StatusReport), Total: all(per(n.StatusReport))},
-		} {
-			r.Load = "simulated nodes"
-			p.Requests = append(p.Requests, r)
-		}
-		p.Notes = append(p.Notes, "what simulated nodes and controllers send for each pod is not in the numbers of requests, nor are their watches")
-	}
-}
 
 // Refused returns the known error that would keep the run from starting, or nil.
 func (p Preview) Refused() error {

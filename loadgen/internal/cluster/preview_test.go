@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
@@ -36,7 +40,7 @@ func TestPreviewCountsWhatIsMadeAndSent(t *testing.T) {
 	for what, n := range map[string]int{
 		"Namespace in cluster": 3, "ServiceAccount in run": 1, "ClusterRole in cluster": 1, "Role in run": 3, "Lease in default": 1,
 		"Node in cluster": 20, "Lease in kube-node-lease": 20, "CertificateSigningRequest in cluster": 20,
-		"Deployment in run": 1, "Service in run": 1, "Pod in run": 40, "configmaps in run": 105, "ResourceQuota in run": 3,
+		"Deployment in run": 1, "Service in run": 1, "Pod in run": 40, "ReplicaSet in run": 1, "ConfigMap in run": 105, "ResourceQuota in run": 3,
 	} {
 		if counts[what] != n {
 			t.Errorf("%d %s, want %d", counts[what], what, n)
@@ -93,8 +97,10 @@ func TestPreviewMakesNothing(t *testing.T) {
 	}
 }
 
-// Every built-in scenario can be previewed without a cluster.
+// Every built-in scenario can be previewed without a cluster. Its numbers are those that are found by walking through its schedules
+// and by rendering its objects.
 func TestPreviewOfEveryScenario(t *testing.T) {
+	exponent := regexp.MustCompile(`\de[+-]\d`)
 	for _, name := range scenario.Names() {
 		s, err := scenario.Read(name, nil)
 		if err != nil {
@@ -106,10 +112,106 @@ func TestPreviewOfEveryScenario(t *testing.T) {
 			if err := p.WriteText(&text); err != nil {
 				t.Fatal(err)
 			}
-			if p.Cluster != nil || len(p.Creates) == 0 || len(p.Permissions) < 20 || p.LongestSeconds <= 0 || len(p.Missing()) != 0 {
+			if p.Cluster != nil || len(p.Creates) == 0 || len(p.Permissions) < 20 || p.LongestSeconds <= 0 || len(p.Missing()) != 0 || exponent.MatchString(text.String()) {
 				t.Errorf("%s: %s", name, text.String())
 			}
+			checkLoads(t, one, p)
+			for _, b := range one.Batches() {
+				if a, ok := strings.CutPrefix(b.Path, "objects"); ok && len(a) > 0 {
+					checkBatch(t, one, b, p)
+				}
+			}
 		}
+	}
+}
+
+// checkLoads compares the requests and objects of each load of a scenario with its preview.
+func checkLoads(t *testing.T, s *scenario.Scenario, p Preview) {
+	t.Helper()
+	for _, l := range s.Loads() {
+		var sent, created int64
+		for _, r := range p.Requests {
+			if r.Load == l.Name && r.Phase == l.Phase {
+				sent += r.Total
+				if r.Verb == "create" && !scenario.IsReview(r.Resource) {
+					created += r.Total
+				}
+			}
+		}
+		before, by := 0, 0
+		for _, x := range p.Creates {
+			switch {
+			case strings.HasPrefix(x.For, "load "+l.Name+", before"):
+				before += x.Count
+			case strings.HasPrefix(x.For, "load "+l.Name+", by"):
+				by += x.Count
+			}
+		}
+		if want := walked(s, l); sent != want {
+			t.Errorf("%s %s: load %s sends %d, its schedule has %d", s.Name, s.Variant, l.Name, sent, want)
+		}
+		if l.Recorded == nil && (int64(by) != created || before != len(madeBy(l.Load))*l.Objects) {
+			t.Errorf("%s %s: load %s makes %d objects before it and %d by %d creations", s.Name, s.Variant, l.Name, before, by, created)
+		}
+	}
+}
+
+// walked counts the requests of a load one by one.
+func walked(s *scenario.Scenario, l scenario.PlacedLoad) (n int64) {
+	length := scenario.LongestOf(s.PhasesOf(l)...)
+	switch {
+	case l.Recorded != nil:
+		for _, e := range l.Recorded.Entries {
+			if e.At.D() < length {
+				n++
+			}
+		}
+		return n
+	case l.Kind == "history":
+		arrivals := math.Floor(float64(l.Rate) * length.Seconds())
+		return int64(arrivals*0.5+0.5) + int64(arrivals*0.875+0.5)
+	}
+	pacer, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
+	if err != nil {
+		return -1
+	}
+	most := int64(math.MaxInt64)
+	if l.OpensWatches() {
+		most = int64(l.Count)
+	} else if l.Batch().Has() {
+		most = 0
+		for _, tm := range l.Templates {
+			most += int64(l.Iterations * tm.Replicas * (1 + strings.Count(tm.Text, "\n---\n")))
+		}
+	}
+	for n < most && pacer.At(n) < length {
+		n++
+	}
+	return n
+}
+
+// checkBatch renders the objects of a batch and compares them with a preview.
+func checkBatch(t *testing.T, s *scenario.Scenario, b scenario.PlacedBatch, p Preview) {
+	t.Helper()
+	all, err := s.Expand(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := map[string]int{}, map[string]int{}
+	for i := range all.Len() {
+		o, err := all.At(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[o.Kind]++
+	}
+	for _, x := range p.Creates {
+		if x.For == "of "+b.Path {
+			got[x.Kind] += x.Count
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s: %s makes %v, the preview has %v", s.Name, b.Path, want, got)
 	}
 }
 
@@ -123,11 +225,11 @@ func TestPreviewAgreesWithPlan(t *testing.T) {
 		p, plan := PreviewOf(s, PreviewOptions{}), staging().Plan(s)
 		pods := 0
 		for _, x := range p.Creates {
-			if x.Kind == "Pod" && x.Where == "run" && strings.HasPrefix(x.For, "workloads") {
+			if x.Kind == "Pod" && strings.HasPrefix(x.For, "workloads") {
 				pods += x.Count
 			}
 		}
-		if p.Watches != plan.Watches || pods != plan.Pods || p.PeakPerSecond < plan.Rate {
+		if p.Watches != plan.Watches || pods != plan.ByControllers["Pod"] || pods < plan.Pods && !s.Autoscales() || p.PeakPerSecond < plan.Rate {
 			t.Errorf("%s: preview %d watches, %d pods, %v/s; plan %+v", name, p.Watches, pods, p.PeakPerSecond, plan)
 		}
 	}

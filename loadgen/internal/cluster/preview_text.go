@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -74,7 +75,7 @@ func (p Preview) objects(b *strings.Builder) {
 			default:
 				where = "namespace " + where
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, number(float64(x.Count)), where, x.For)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Kind, amount(x.Certainty, int64(x.Count)), where, x.For)
 		}
 	})
 }
@@ -88,16 +89,24 @@ func (p Preview) requests(b *strings.Builder) {
 	table(b, func(w io.Writer) {
 		fmt.Fprintln(w, "SENDS\tPHASE\tVERB\tRESOURCE\tPEAK/S\tIN ALL")
 		for _, x := range p.Requests {
-			phase, total := x.Phase, "not known"
-			if phase == "" {
-				phase = "all"
+			phase, resource, peak := cmp.Or(x.Phase, "all"), x.Resource, ""
+			if x.Mapped > 0 {
+				resource += " as configmaps"
 			}
-			if x.Total >= 0 {
-				total = number(float64(x.Total))
+			if x.PeakPerSecond > 0 {
+				peak = number(x.PeakPerSecond)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Load, phase, x.Verb, x.Resource, number(x.PeakPerSecond), total)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Load, phase, x.Verb, resource, peak, amount(x.Certainty, x.Total))
 		}
 	})
+}
+
+// amount is "7,245", "about 7,245" or "not known".
+func amount(how scenario.Certainty, n int64) string {
+	if how == scenario.Unknown {
+		return string(how)
+	}
+	return strings.TrimSpace(string(how) + " " + number(float64(n)))
 }
 
 func (p Preview) permissions(b *strings.Builder) {

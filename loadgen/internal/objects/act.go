@@ -294,7 +294,7 @@ func (a *Objects) selected(ctx context.Context, r Resource, s scenario.Selection
 	if s.Share != nil && len(all) > 0 {
 		random := rand.New(rand.NewPCG(uint64(a.options.Seed), uint64(a.draws.Add(1))))
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		all = all[:max(1, int(float64(len(all))*s.Share.Value+0.5))]
+		all = all[:s.Of(len(all))]
 	}
 	for i := range all {
 		all[i].index = i

@@ -85,6 +85,6 @@ func TestEvictionsOutlastAnElection(t *testing.T) {
 		t.Errorf("measured %d done and %d refused, want 1 and 1", measured.Done, measured.Refused)
 	}
 	if n := asked["/api/v1/namespaces/ns/pods/held/eviction"]; n != 1 {
-		t.Errorf("the refused eviction was asked for %d times", n)
+		t.Errorf("the refused eviction was requested %d times", n)
 	}
 }

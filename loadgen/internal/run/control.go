@@ -30,7 +30,7 @@ type Control struct {
 var ErrPaused = errors.New("load is paused already")
 
 // errNoRun answers commands before and after a run.
-var errNoRun = errors.New("no run goes on")
+var errNoRun = errors.New("no run in progress")
 
 func (c *Control) command(do func(*steering) error) error {
 	c.mu.Lock()
@@ -181,7 +181,7 @@ func (s *steering) pauseLoad() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.phase == "" {
-		return errors.New("no phase goes on: there is no load to pause")
+		return errors.New("no phase is running: there is no load to pause")
 	}
 	at := time.Now()
 	if !s.pause.Begin(at) {
@@ -205,7 +205,7 @@ func (s *steering) resumeLoad() error {
 		s.paused += at.Sub(s.since)
 	}
 	s.since = time.Time{}
-	s.tell(at, "load resumed", "load goes on")
+	s.tell(at, "load resumed", "load continues")
 	return nil
 }
 
@@ -214,9 +214,9 @@ func (s *steering) endPhaseEarly(name string) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.phase == "":
-		return errors.New("no phase goes on: there is none to end")
+		return errors.New("no phase is running")
 	case name != "" && name != s.phase:
-		return fmt.Errorf("phase %s does not go on: it is phase %s", name, s.phase)
+		return fmt.Errorf("phase %s is not running: the current phase is %s", name, s.phase)
 	case s.stopped, s.over:
 		return fmt.Errorf("phase %s is ending already", s.phase)
 	}

@@ -118,7 +118,7 @@ func ending(phases, other error) error {
 // loseWorker notes why the run ended early: what it measured cannot be judged.
 func (r *run) loseWorker(err error) {
 	r.info.LostWorkers = append(r.info.LostWorkers, err.Error())
-	r.step("could not go on: %v", err)
+	r.step("could not continue: %v", err)
 	r.event(time.Now(), result.EventNote, "worker lost", err.Error())
 }
 

@@ -31,7 +31,7 @@ const clearWithin = 2 * time.Minute
 
 // refuseFaults refuses every fault of the control plane, for a user's cluster.
 func refuseFaults(s *scenario.Scenario) error {
-	return faultErrors(s, "run it without --kubeconfig, on a control plane of its own")
+	return faultErrors(s, "run it without --kubeconfig, on a bundled control plane")
 }
 
 // faultErrors returns an error for each fault of a control plane, with hint.
@@ -40,7 +40,7 @@ func faultErrors(s *scenario.Scenario, hint string) error {
 	for _, f := range s.Faults() {
 		if !f.OfNodes() || f.OfCloud() {
 			errs = append(errs, exitcode.UsageError(s.Errorf(f.Path, hint,
-				"%s is a fault of a bundled control plane; nothing of a cluster of yours is broken on purpose", f.Kind)))
+				"%s is a fault of a bundled control plane; Stormglass breaks nothing in your cluster", f.Kind)))
 		}
 	}
 	return errors.Join(errs...)

@@ -72,7 +72,7 @@ func (o Options) aborts() (*aborts, error) {
 	options := gate.StopOptions{Elsewhere: o.Prometheus != nil && f.Rules == ""}
 	if f.Rules != "" {
 		if o.Prometheus != nil {
-			return nil, exitcode.Usagef("--abort-rules: with --prometheus alerts are those of that Prometheus, by its own rules (leave out one of them)")
+			return nil, exitcode.Usagef("--abort-rules: with --prometheus, alerts come from that Prometheus (leave out one of them)")
 		}
 		text, err := f.rules()
 		if err != nil {
@@ -143,7 +143,7 @@ func (o Options) checkFuse() error {
 	f := o.Fuse
 	for flag, set := range map[string]bool{"--no-lock": f.NoLock, "--take-lock": f.TakeLock != "", "--cleanup-job": f.CleanupImage != ""} {
 		if set && o.Kubeconfig.Files == "" {
-			return exitcode.Usagef("%s: it belongs to a cluster of yours (add --kubeconfig FILE)", flag)
+			return exitcode.Usagef("%s: requires --kubeconfig FILE", flag)
 		}
 	}
 	if f.NoLock && f.TakeLock != "" {

@@ -156,7 +156,7 @@ func TestFuseOfAlertsOfTheirs(t *testing.T) {
 func TestFuseBelongsToAUsersCluster(t *testing.T) {
 	for _, f := range []Fuse{{NoLock: true}, {TakeLock: "r1"}, {CleanupImage: "x"}} {
 		o := Options{Scenario: parse(t, calm), Fuse: f}
-		if err := o.checkFuse(); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "it belongs to a cluster of yours") {
+		if err := o.checkFuse(); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "requires --kubeconfig") {
 			t.Errorf("%+v: %v", f, err)
 		}
 		o.Kubeconfig.Files = "theirs"

@@ -28,7 +28,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	if _, err := o.aborts(); err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(faultErrors(s, "leave out --render: it needs a control plane of its own"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
+	err = errors.Join(faultErrors(s, "leave out --render: it needs a bundled control plane"), checkPod(s), o.checkLoads(), workers.Check(o.Workers, s), o.checkCustom(), o.checkRate(), o.checkFuse())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +40,7 @@ func InCluster(ctx context.Context, o Options) (rules cluster.Rules, notes []str
 	switch {
 	case err == nil:
 	case asked.Files == "":
-		return nil, nil, exitcode.Usagef("scenario %s: what it needs depends on your cluster: %w (add --kubeconfig FILE or --current-cluster: it is asked for its resources)", s.Name, err)
+		return nil, nil, exitcode.Usagef("scenario %s: what it needs depends on your cluster: %w (add --kubeconfig FILE or --current-cluster to look them up)", s.Name, err)
 	default:
 		return nil, nil, exitcode.EnvironmentError(err)
 	}

@@ -226,7 +226,7 @@ func TestUnreadyNodesEndRun(t *testing.T) {
 	r := underway(t, parse(t, "nodes: {count: 2, fidelity: shared}\nphases: [{name: p, for: 1s}]"))
 	addNodes(t, r)
 	err := r.nodes.register(t.Context(), 100*time.Millisecond, r.journal, r.workload, r.self.Stalls())
-	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: the others were not within 100ms") {
+	if exitcode.Of(err) != exitcode.Environment || !strings.Contains(err.Error(), "0 of 2 nodes are Ready: timed out after 100ms") {
 		t.Errorf("exit code %d: %v", exitcode.Of(err), err)
 	}
 	r.nodes.stop(t.Context())

@@ -98,7 +98,7 @@ func (n *nodes) register(ctx context.Context, limit time.Duration, j journal, w 
 	if n.fleet == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the others were not within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %s", limit))
 	defer cancel()
 	count := len(n.fleet.Names())
 	j.step("registering %d nodes, fidelity %s", count, n.spec.Fidelity)

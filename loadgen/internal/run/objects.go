@@ -146,7 +146,7 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 		work.RoundsDue++
 		now := time.Now()
 		if ctx.Err() != nil {
-			now = now.Add(-lastRound)
+			now = now.Add(-scenario.LastRound)
 		}
 		for due = due.Add(a.Every.D()); !due.After(now); due = due.Add(a.Every.D()) {
 			work.RoundsDue++
@@ -157,9 +157,6 @@ func repeat(ctx context.Context, a scenario.Action, start time.Time, work *asked
 	}
 	return nil
 }
-
-// lastRound is the time before the end of a phase in which no round of an action begins: the round would have no time.
-const lastRound = 100 * time.Millisecond
 
 // actionPath returns the place of action i of a phase in the file.
 func actionPath(p *scenario.Phase, i int) string {

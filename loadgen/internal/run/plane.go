@@ -29,7 +29,7 @@ func FindControlPlane() (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	return "", exitcode.Environmentf("no controlplane binary beside loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
+	return "", exitcode.Environmentf("no controlplane binary next to loadgen or on PATH (`make build` makes both in bin/; --controlplane FILE names one; --kubeconfig FILE runs against your own cluster)")
 }
 
 const planeDir = "controlplane"

@@ -322,7 +322,7 @@ func (c console) announceSignals(ctx context.Context, inUserCluster bool) (stop 
 		}
 		removes := ""
 		if inUserCluster {
-			removes = " and removing what was made in your cluster"
+			removes = " and removing the objects created in your cluster"
 		}
 		c.step("interrupted: ending in order%s; a second signal skips what that waits for", removes)
 		select {

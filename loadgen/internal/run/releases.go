@@ -95,7 +95,7 @@ func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane str
 	}
 	missing, why := without(ctx, controlplane, releases)
 	for i, r := range missing {
-		lines = append(lines, r.in.Errorf(r.path, control.BuildHint(r.Release), "%v, which a run on a plane of its own needs", why[i]).Error())
+		lines = append(lines, r.in.Errorf(r.path, control.BuildHint(r.Release), "%v, which a run on a bundled plane needs", why[i]).Error())
 	}
 	return lines
 }

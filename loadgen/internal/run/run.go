@@ -197,7 +197,7 @@ func describe(o Options) (info result.Run, err error) {
 	}
 	info.Cluster.Bundled = o.Kubeconfig.Files == ""
 	if info.Cluster.Bundled {
-		info.Warnings = append(info.Warnings, gate.Warnings(o.Scenario)...)
+		info.Warnings = slices.Concat(info.Warnings, o.Scenario.Unserved(), gate.Warnings(o.Scenario))
 	}
 	info.ID, err = rundir.NewID()
 	return info, err

@@ -108,7 +108,7 @@ func findPrometheus(ctx context.Context, config *promimport.Config, t *cluster.T
 		"nothing is scraped: the metrics of %s are read from %s, which scrapes them every %s; each phase waits for that before it begins and after it ends",
 		strings.Join(source.Jobs(), ", "), source.URL(), every))
 	if ahead := source.Ahead(); ahead.Abs() > clockNote {
-		t.Notes = append(t.Notes, fmt.Sprintf("its clock is %s ahead of ours, which is reckoned with", ahead.Round(time.Second)))
+		t.Notes = append(t.Notes, fmt.Sprintf("its clock is %s ahead of this machine's; the run corrects for that", ahead.Round(time.Second)))
 	}
 	return source, nil
 }

@@ -98,7 +98,7 @@ func TestGoAwayOfASharedConnection(t *testing.T) {
 				}
 				first := f.sent[0].Conn
 				if len(watches) != 2 || watches[first] != 7 {
-					t.Errorf("watches by connection: %v; want 7 on the one that went away and 13 on another", watches)
+					t.Errorf("watches by connection: %v; want 7 on the connection with the GOAWAY and 13 on another", watches)
 				}
 			})
 		})

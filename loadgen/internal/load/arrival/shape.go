@@ -40,15 +40,15 @@ func (s Shape) validate() error {
 		}
 	case "step":
 		if s.Steps < 1 || s.Every <= 0 {
-			return fmt.Errorf("%d steps of %v are none; write steps: 5 and every: 30s", s.Steps, s.Every)
+			return fmt.Errorf("invalid steps: %d of %v; write steps: 5 and every: 30s", s.Steps, s.Every)
 		}
 	case "burst":
 		if s.Burst < 1 || s.Every <= 0 {
-			return fmt.Errorf("bursts of %d each %v are none; write burst: 100 and every: 10s", s.Burst, s.Every)
+			return fmt.Errorf("invalid bursts: %d every %v; write burst: 100 and every: 10s", s.Burst, s.Every)
 		}
 	case "sine":
 		if !(s.Amplitude > 0 && s.Amplitude <= 1) || s.Every <= 0 {
-			return fmt.Errorf("a sine of amplitude %g and period %v is none; write amplitude: 0.5 and every: 1m", s.Amplitude, s.Every)
+			return fmt.Errorf("invalid sine: amplitude %g and period %v; write amplitude: 0.5 and every: 1m", s.Amplitude, s.Every)
 		}
 	case "replay":
 		if !(s.Speed > 0) {

@@ -81,7 +81,7 @@ func TestShapesAreInOrderAndDueAgrees(t *testing.T) {
 				}
 			}
 			if a, b := p.At(7), shaped(t, arrival, 100, s).At(7); a != b {
-				t.Errorf("%s %s: arrival 7 at %v after the others, at %v first", arrival, name, a, b)
+				t.Errorf("%s %s: arrival 7 is at %v if computed last, at %v if computed first", arrival, name, a, b)
 			}
 		}
 	}

@@ -11,14 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient/h2conn"
 	"github.com/stormglass/stormglass/loadgen/internal/load"
 	"github.com/stormglass/stormglass/loadgen/internal/load/history/check"
-)
-
-// What an arrival is: a write (mostly of what was just read, else over what the client last knew, so that writers
-// meet), a consistent read, or one that any cache may answer.
-const (
-	shareWrites = 0.5
-	shareReads  = 0.35
-	shareBlind  = 0.25 // of writes
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 type client struct {
@@ -58,11 +51,11 @@ func (c *client) run(ctx context.Context) {
 // arrive does one arrival. It returns false if the history is full.
 func (c *client) arrive(ctx context.Context) bool {
 	i := c.draw.IntN(len(c.known))
-	blind := c.draw.Float64() < shareBlind && c.known[i] > 0
+	blind := c.draw.Float64() < scenario.HistoryBlind && c.known[i] > 0
 	switch x := c.draw.Float64(); {
-	case x < shareWrites:
+	case x < scenario.HistoryWrites:
 		return (blind || c.read(ctx, i, check.Read)) && c.write(ctx, i)
-	case x < shareWrites+shareReads:
+	case x < scenario.HistoryWrites+scenario.HistoryReads:
 		return c.read(ctx, i, check.Read)
 	default:
 		return c.read(ctx, i, check.CachedRead)

@@ -182,7 +182,7 @@ func TestLies(t *testing.T) {
 	}{
 		"an acknowledged write is not kept": {forgotten, http.MethodPut, result.LostWrite},
 		"a read gives an old state":         {outdated, http.MethodGet, result.NotLinearizable},
-		"a conflict is none":                {denied, http.MethodPut, result.Phantom},
+		"a write is answered as a conflict": {denied, http.MethodPut, result.Phantom},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newLiar(t, func(r *http.Request, n int) lie {

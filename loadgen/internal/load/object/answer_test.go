@@ -101,7 +101,7 @@ func TestAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 		{"json for protobuf", answer{protobuf: true}, `{"kind":"ConfigMap"}`, false},
 		{"half a magic number", answer{protobuf: true}, `k8`, false},
 		{"nothing for protobuf", answer{protobuf: true}, ``, false},
-		{"gzip that was asked for", answer{gzip: true}, zipped.String(), true},
+		{"gzip that was requested", answer{gzip: true}, zipped.String(), true},
 		{"gzip for protobuf", answer{gzip: true, protobuf: true}, zipped.String(), true},
 		{"gzip that was not", answer{}, zipped.String(), false},
 	} {

@@ -68,7 +68,7 @@ func TestDeletedCollectionsAreMadeAgain(t *testing.T) {
 	if got := ask(t, op, 1, 429, `{}`); got == nil { // the other namespace; it keeps its turn
 		t.Fatal("unsent")
 	}
-	beside(t, op)
+	runBackground(t, op)
 	await(t, "namespace that is whole again", func() bool {
 		first, second := ask(t, op, 2, 429, `{}`), ask(t, op, 3, 429, `{}`)
 		return len(first) == 1 && len(second) == 1 && first[0] != second[0]

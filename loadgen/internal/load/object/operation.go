@@ -21,15 +21,7 @@ type operation struct {
 	templates *request.Templates
 	gzip      bool
 	seed      int64
-
-	asked   []scenario.Operation
-	weights shares
-	tenants []scenario.Tenant // one without a name, if the load has no tenants
-	shares  shares
-	verb    stream
-	tenant  stream
-	kinds   []request.Kind
-	kindOf  []int // by operation, times tenants, plus tenant
+	*mix
 
 	sets    map[string]*Set // by resource
 	order   []*Set
@@ -68,24 +60,8 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 		return nil, err
 	}
 	o := &operation{
-		load: l, asker: a, templates: templates, gzip: !t.Config.DisableCompression, seed: t.Seed,
-		asked: l.Operations(), tenants: l.Tenants, sets: map[string]*Set{},
-		verb: newStream(t.Seed, l.Name, "operation"), tenant: newStream(t.Seed, l.Name, "tenant"),
+		load: l, asker: a, templates: templates, gzip: !t.Config.DisableCompression, seed: t.Seed, mix: newMix(t.Seed, l), sets: map[string]*Set{},
 	}
-	if len(o.tenants) == 0 {
-		o.tenants = []scenario.Tenant{{Share: 1}}
-	}
-	var weights, dealt []float64
-	for _, x := range o.asked {
-		weights = append(weights, max(x.Weight, 0))
-	}
-	if len(o.asked) == 1 {
-		weights[0] = 1
-	}
-	for _, x := range o.tenants {
-		dealt = append(dealt, x.Share)
-	}
-	o.weights, o.shares = newShares(weights), newShares(dealt)
 	for _, x := range o.asked {
 		if err := o.add(t, x); err != nil {
 			return nil, err
@@ -94,13 +70,12 @@ func newOperation(t load.Target, l scenario.Load) (*operation, error) {
 	return o, nil
 }
 
-// add makes room for one operation of the mix: its set and its kinds.
+// add makes the set of one operation of the mix.
 func (o *operation) add(t load.Target, x scenario.Operation) error {
 	if !slices.Contains(scenario.Verbs, x.Verb) {
 		return fmt.Errorf("unknown verb %q; there are %s", x.Verb, strings.Join(scenario.Verbs, ", "))
 	}
 	if scenario.IsDocument(x.Resource) {
-		o.addKinds(x)
 		return nil
 	}
 	s := o.sets[x.Resource]
@@ -125,42 +100,10 @@ func (o *operation) add(t load.Target, x scenario.Operation) error {
 	}
 	s.updates = s.updates || x.Verb == "update"
 	s.creates = s.creates || x.Verb == "create" && x.Subresource == ""
-	o.addKinds(x)
 	return nil
 }
 
-func (o *operation) addKinds(x scenario.Operation) {
-	for _, tenant := range o.tenants {
-		kind := request.Kind{Verb: x.Verb, Resource: x.FullResource(), Variant: variant(x), Tenant: tenant.Name}
-		i := slices.Index(o.kinds, kind)
-		if i < 0 {
-			i = len(o.kinds)
-			o.kinds = append(o.kinds, kind)
-		}
-		o.kindOf = append(o.kindOf, i)
-	}
-}
-
 func writes(verb string) bool { return verb != "get" && verb != "list" }
-
-// Kinds returns one kind for each operation of the mix and each tenant.
-func (o *operation) Kinds() []request.Kind { return o.kinds }
-
-// KindOf draws operation and tenant.
-func (o *operation) KindOf(n int64) int {
-	which, tenant := o.draw(n)
-	return o.kindOf[which*len(o.tenants)+tenant]
-}
-
-func (o *operation) draw(n int64) (which, tenant int) {
-	if len(o.asked) > 1 {
-		which = o.weights.pick(o.verb.unit(n))
-	}
-	if len(o.tenants) > 1 {
-		tenant = o.shares.pick(o.tenant.unit(n))
-	}
-	return which, tenant
-}
 
 // Prepare finds the resources and makes the objects. After an error it can be called again.
 func (o *operation) Prepare(ctx context.Context) error {

@@ -53,7 +53,7 @@ func TestExactVersionIsRenewed(t *testing.T) {
 		return true
 	})
 	op := prepared(t, s, newLoad(func(l *scenario.Load) { l.Verb, l.ResourceVersion = "list", "exact" }))
-	beside(t, op)
+	runBackground(t, op)
 	named := func(n int64) string {
 		_, query, _ := strings.Cut(ask(t, op, n, 410, ``)[0], "resourceVersion=")
 		return query
@@ -123,7 +123,7 @@ func TestDeletedObjectsAreMadeAgain(t *testing.T) {
 		t.Errorf("%v is deleted again before it is made", got)
 	}
 	made := s.count("POST " + configMaps)
-	beside(t, op)
+	runBackground(t, op)
 	await(t, "objects again", func() bool { return s.count("POST "+configMaps) == made+3 })
 	await(t, "delete", func() bool { return ask(t, op, 4, 429, `{}`) != nil })
 	if ask(t, op, 5, 429, `{}`) == nil { // those that were refused are whole
@@ -161,7 +161,7 @@ func TestUpdatesNameVersions(t *testing.T) {
 	if op.Next(4, &a) {
 		t.Error("an object is updated whose version is not known")
 	}
-	beside(t, op)
+	runBackground(t, op)
 	await(t, "update", func() bool { return op.Next(5, &a) })
 }
 
@@ -184,6 +184,6 @@ func TestNamesAreRenewed(t *testing.T) {
 		t.Errorf("asked for %s", got)
 	}
 	there.Store(true)
-	beside(t, op)
+	runBackground(t, op)
 	await(t, "node", func() bool { return ask(t, op, 1, 404, ``)[0] == "/api/v1/nodes/node-1?resourceVersion=0" })
 }

@@ -111,7 +111,7 @@ func discover(ctx context.Context, a *asker, path, name string, into any) error 
 type UnknownError struct{ Resource string }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("the API server has no resource %q (write it in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps)", e.Resource)
+	return fmt.Sprintf("the API server has no resource %q (write it in the plural, with its group, as `kubectl api-resources` lists it: pods, deployments.apps; or create its CustomResourceDefinition in setup or objects)", e.Resource)
 }
 
 func unknownResource(name string) error { return &UnknownError{name} }

@@ -141,13 +141,13 @@ func ask(t *testing.T, op request.Operation, n int64, status int, pages ...strin
 			return paths
 		}
 		if i == len(pages)-1 {
-			t.Fatal("a page more is asked for than there are")
+			t.Fatal("the operation requests a page after the last page")
 		}
 	}
 }
 
-// beside runs an operation's background for the duration of the test.
-func beside(t *testing.T, op request.Operation) {
+// runBackground runs an operation's background for the duration of the test.
+func runBackground(t *testing.T, op request.Operation) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

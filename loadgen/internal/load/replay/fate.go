@@ -32,6 +32,12 @@ type facts struct {
 	refuses bool
 }
 
+// decide sets how to send a shape's requests.
+func (act *action) decide(f facts) {
+	act.fate, act.why = fateOf(act.shape, f)
+	act.touches = act.fate != leftOut && (act.shape.Writes() || f.namespaced && !f.refuses)
+}
+
 // fateOf decides how to treat a shape's requests. If it leaves them out, it also returns the reason.
 //
 // Nothing cluster-scoped is written, because the run could not tell its own objects from existing ones. Such a write

@@ -54,7 +54,7 @@ func New(t load.Target, l scenario.Load) (*Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", l.Name, err)
 	}
-	o := Options{Name: l.Name, Seed: t.Seed, Speed: l.Speed, Copies: l.Copies}
+	o := OptionsOf(l, t.Seed)
 	p := newPlan(l.Recorded, o, l.NamespacesIn(t.Namespace)[1:])
 	r := &Load{load: l, target: t, client: client, pacer: &pacer{}}
 	r.op = &operation{

@@ -213,7 +213,7 @@ func TestNextPagesFollowTheAnswerBefore(t *testing.T) {
 	first.Limit, next.Limit, next.Paged, next.At = 10, 10, true, 100*ms
 	got, r := replayed(t, s, traceOf(t, first, next), nil)
 	if !strings.Contains(got[1].path, "&continue=token") && r.PagesRestarted != 1 { // the answer took over 100 ms
-		t.Errorf("the second page is asked for by %s", got[1])
+		t.Errorf("the request for the second page is %s", got[1])
 	}
 }
 

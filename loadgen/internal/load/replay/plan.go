@@ -19,6 +19,9 @@ type action struct {
 	fate  fate
 	why   string // why they are left out; "" if they are sent
 	kind  int    // index of plan.kinds
+	// touches: they are of objects that the replay makes. The cluster's own are only read, as are objects that the API server does
+	// not take.
+	touches bool
 
 	resource  *object.Resource // resource of the requests; ConfigMaps for asConfigMap
 	template  *object.Template // of writes
@@ -156,6 +159,38 @@ func newPlan(t *trace.Trace, o Options, namespaces []string) *plan {
 		})
 	}
 	return p
+}
+
+// schedule makes the arrivals of the requests that are not left out.
+func (p *plan) schedule() {
+	for _, e := range p.trace.Entries {
+		switch act := &p.actions[e.Shape]; act.fate {
+		case leftOut:
+			p.leftOut[act.why]++
+		case asConfigMap:
+			p.mapped[act.shape.Kind()]++
+		}
+	}
+	p.all = Schedule(p.trace, p.options, func(i int) bool { return p.actions[p.trace.Entries[i].Shape].fate != leftOut })
+	for _, a := range p.all {
+		if p.trace.Shapes[p.trace.Entries[a.Entry].Shape].Verb == "watch" {
+			p.watches = append(p.watches, a)
+		} else {
+			p.sent = append(p.sent, a)
+		}
+	}
+}
+
+// beforehand returns the objects that have to be there, and an entry of each object.
+func (p *plan) beforehand() (made []Made, first map[int32]int32) {
+	touches := func(entry int32) bool { return p.actions[p.trace.Entries[entry].Shape].touches }
+	first = map[int32]int32{}
+	for i, e := range p.trace.Entries {
+		if _, ok := first[e.Object]; !ok && e.Object != trace.None && touches(int32(i)) {
+			first[e.Object] = int32(i)
+		}
+	}
+	return Beforehand(p.trace, p.all, p.options.Copies, touches), first
 }
 
 // Namespaces returns how many namespaces a replay works in: the trace's for each copy, and one for cluster-scoped

@@ -113,14 +113,14 @@ func (p *preparer) action(ctx context.Context, act *action, named bool) error {
 	if act.resource != nil {
 		f.namespaced = act.resource.Namespaced()
 	}
-	act.fate, act.why = fateOf(s, f)
+	act.decide(f)
 	if act.fate == asTraced && act.resource.Namespaced() && !scenario.IsReview(name) && (s.Writes() || named) {
 		refusal, err := p.try(ctx, name, version)
 		if err != nil {
 			return err
 		}
 		f.refuses = refusal != nil
-		act.fate, act.why = fateOf(s, f)
+		act.decide(f)
 	}
 	if act.fate == asConfigMap {
 		name, version = configMaps, "v1"
@@ -182,47 +182,9 @@ func (p *preparer) try(ctx context.Context, name, version string) (refusal, err 
 	return made.Refusal, nil
 }
 
-// schedule makes the arrivals of the requests that are not left out.
-func (p *preparer) schedule() {
-	for _, e := range p.trace.Entries {
-		switch act := &p.actions[e.Shape]; act.fate {
-		case leftOut:
-			p.leftOut[act.why]++
-		case asConfigMap:
-			p.mapped[act.shape.Kind()]++
-		}
-	}
-	p.all = Schedule(p.trace, p.options, func(i int) bool { return p.actions[p.trace.Entries[i].Shape].fate != leftOut })
-	for _, a := range p.all {
-		if p.trace.Shapes[p.trace.Entries[a.Entry].Shape].Verb == "watch" {
-			p.watches = append(p.watches, a)
-		} else {
-			p.sent = append(p.sent, a)
-		}
-	}
-}
-
-// touches reports whether requests of a shape are of objects that the replay makes. The cluster's own are only read, as
-// are objects that the API server does not take.
-func (p *preparer) touches(act *action) bool {
-	if act.fate == leftOut {
-		return false
-	}
-	refused := p.refusals[act.shape.GroupResource()+" "+apiVersion(act.shape)] != nil
-	return act.shape.Writes() || act.resource.Namespaced() && !refused
-}
-
 // make makes the objects that have to be there, and learns their versions.
 func (p *preparer) make(ctx context.Context, learn func(object int32, copy int16, version uint64)) (int, error) {
-	made := Beforehand(p.trace, p.all, p.options.Copies, func(entry int32) bool {
-		return p.touches(&p.actions[p.trace.Entries[entry].Shape])
-	})
-	first := map[int32]int32{} // an entry of each object
-	for i, e := range p.trace.Entries {
-		if _, ok := first[e.Object]; !ok && e.Object != trace.None && p.touches(&p.actions[e.Shape]) {
-			first[e.Object] = int32(i)
-		}
-	}
+	made, first := p.beforehand()
 	if err := p.tryPods(ctx); err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
 // Options of a replay.
@@ -21,6 +22,11 @@ type Options struct {
 	Speed float64
 	// Copies of each actor, at least 1.
 	Copies int
+}
+
+// OptionsOf returns the options of a scenario's load.
+func OptionsOf(l scenario.Load, seed int64) Options {
+	return Options{Name: l.Name, Seed: seed, Speed: l.Speed, Copies: l.Copies}
 }
 
 // Arrival is one request of the schedule.

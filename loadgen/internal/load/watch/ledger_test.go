@@ -63,10 +63,10 @@ func TestAcknowledgementSeenInAStall(t *testing.T) {
 	l.ack(0, 11, noon, 300*time.Millisecond)
 	got := bring(l, 1, 0, 11, noon+100*time.Millisecond, false)
 	if got.after != 400*time.Millisecond || got.ackLate != 300*time.Millisecond {
-		t.Errorf("delivered after %v, of which %v may be a stall; want 400ms and 300ms", got.after, got.ackLate)
+		t.Errorf("delivered after %v, up to %v of it in a stall; want 400ms and 300ms", got.after, got.ackLate)
 	}
 	if all, external := d.delivery.Latency(), d.external.Latency(); all.Mean != 0.35 || external.Max != 0 {
-		t.Errorf("both took %v s in the mean, and of the one before the acknowledgement %v s without the stall; want 0.35 and 0", all.Mean, external.Max)
+		t.Errorf("both took %v s on average, the delivery before the acknowledgement %v s without the stall; want 0.35 and 0", all.Mean, external.Max)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestForeignChangeIsNotADuplicate(t *testing.T) {
 	}
 	bring(l, 0, 0, 11, noon, true)
 	if n := d.duplicated.Load(); n != 1 || d.reordered.Load() != 0 {
-		t.Errorf("%d duplicates, want the one of the same version", n)
+		t.Errorf("%d duplicates, want one, of the same version", n)
 	}
 }
 

@@ -253,7 +253,7 @@ func TestWritesWithoutAcknowledgementAreNotExpected(t *testing.T) {
 		t.Errorf("%d acknowledged, faults: %+v", acknowledged, w)
 	}
 	if w.Events <= w.Delivered {
-		t.Errorf("%d events and %d deliveries; the unacknowledged writes were told too", w.Events, w.Delivered)
+		t.Errorf("%d events and %d deliveries; unacknowledged writes have events too", w.Events, w.Delivered)
 	}
 }
 

@@ -13,7 +13,7 @@ func TestSound(t *testing.T) {
 		"nothing happened": one().final(10, 0).watcher(),
 		"one after another": one().write(0, 1, 2, 10, 1, 11).read(1, 3, 4, 11, 1).write(1, 5, 6, 11, 2, 12).
 			final(12, 2).watcher(event(11, 1), event(12, 2)),
-		"a read beside a write sees either":   one().write(0, 1, 9, 10, 1, 11).read(1, 2, 3, 10, 0).read(2, 4, 5, 11, 1).read(1, 6, 7, 11, 1).final(11, 1),
+		"a read during a write sees either":   one().write(0, 1, 9, 10, 1, 11).read(1, 2, 3, 10, 0).read(2, 4, 5, 11, 1).read(1, 6, 7, 11, 1).final(11, 1),
 		"of two writes over one version, one": one().write(0, 1, 9, 10, 1, 11).tried(1, 2, 8, 10, 2, Conflict).final(11, 1),
 		"a write without an answer happened":  one().tried(0, 1, 5, 10, 1, Unknown).read(1, 6, 7, 11, 1).final(11, 1).watcher(event(11, 1)),
 		"a write without an answer happens after its client gave up": one().tried(0, 1, 5, 10, 1, Unknown).read(0, 6, 7, 10, 0).
@@ -104,15 +104,15 @@ func TestBackwardsRead(t *testing.T) {
 
 func TestPhantom(t *testing.T) {
 	for name, h := range map[string]*told{
-		"nobody wrote it":              one().read(0, 1, 2, 11, 77),
-		"no value of ours":             one().read(0, 1, 2, 11, Foreign),
+		"a value that was not written": one().read(0, 1, 2, 11, 77),
+		"a foreign value":              one().read(0, 1, 2, 11, Foreign),
 		"a refused write happened":     one().tried(0, 1, 2, 10, 1, Refused).read(0, 3, 4, 11, 1),
 		"a conflicting write happened": one().tried(0, 1, 2, 10, 1, Conflict).read(0, 3, 4, 11, 1),
 		"a write happened twice":       one().tried(0, 1, 2, 10, 1, Unknown).read(0, 3, 4, 11, 1).read(0, 5, 6, 12, 1),
 		"one version of two values":    one().tried(0, 1, 2, 10, 1, Unknown).tried(0, 1, 2, 10, 2, Unknown).read(0, 3, 4, 11, 1).read(0, 5, 6, 11, 2),
 		"seen before it was written":   one().read(0, 1, 2, 11, 1).write(1, 3, 4, 10, 1, 11),
 		"a deletion":                   one().watcher(Entry{Kind: Deleted, Version: 11}),
-		"an event of nothing of ours":  one().watcher(Entry{Kind: Changed, Register: -1, Version: 11}),
+		"an event of a foreign object": one().watcher(Entry{Kind: Changed, Register: -1, Version: 11}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r := Check(&h.History, enough); len(r.Violations) == 0 || r.Violations[0].Kind != result.Phantom {

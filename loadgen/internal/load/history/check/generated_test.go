@@ -80,7 +80,7 @@ func TestFaultsOfTheStore(t *testing.T) {
 			made := 0
 			for seed := range uint64(seeds) {
 				s := simulate(seed, c.fault)
-				if s.broken == nil || s.broken.Outcome == Conflict && s.beside(s.broken) {
+				if s.broken == nil || s.broken.Outcome == Conflict && s.overlaps(s.broken) {
 					continue // no operation suited the fault, or another write may explain the conflict
 				}
 				made++
@@ -141,9 +141,9 @@ func (s *simulation) returned(is state, before *Operation) bool {
 	})
 }
 
-// beside reports whether another write of the register overlaps o. A write of
+// overlaps reports whether another write of the register overlaps o. A write of
 // unknown outcome never ends.
-func (s *simulation) beside(o *Operation) bool {
+func (s *simulation) overlaps(o *Operation) bool {
 	return slices.ContainsFunc(s.h.Operations, func(p Operation) bool {
 		return p.Register == o.Register && p.Kind == Write && p.Value != o.Value && p.Call <= o.Return && (p.Return >= o.Call || p.Outcome == Unknown)
 	})

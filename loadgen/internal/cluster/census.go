@@ -1,0 +1,413 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load"
+	"github.com/stormglass/stormglass/loadgen/internal/workload"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// census follows the objects of templates, deploys and loads through the phases, to tell what actions select, send and create.
+type census struct {
+	forecast
+	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
+	open    map[string]bool                  // resources of which there are objects that are not in there
+	coming  map[string][]labels.Set          // labels of objects of loads that come and go, by resource
+	batches map[string][]member              // by path
+	deploys map[string]scenario.Action       // by name
+	unnamed int                              // objects with generated names
+	looked  int                              // objects so far
+}
+
+// member is an object of a batch.
+type member struct {
+	resource, kind string
+	key            string // namespace and name; ends with a slash if the API server generates the name
+	namespaced     bool
+	labels         labels.Set
+	count          int // of its kind
+}
+
+const (
+	// mostMembers bounds the objects of a batch that are rendered.
+	mostMembers = 50_000
+	// mostLooked bounds the objects that the rounds of actions look at.
+	mostLooked = 2_000_000
+)
+
+// controlled are the resources of which controllers make objects by themselves.
+var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
+
+// ofWorkloads are the resources of which controllers make objects for workloads.
+var ofWorkloads = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "jobs.batch", "resourceclaims.resource.k8s.io"}
+
+func newCensus(f forecast) *census {
+	c := &census{forecast: f, there: map[string]map[string]labels.Set{}, open: map[string]bool{}, coming: map[string][]labels.Set{}, batches: map[string][]member{}, deploys: map[string]scenario.Action{}}
+	for _, resource := range controlled {
+		c.open[resource] = true
+	}
+	for _, l := range f.s.Loads() {
+		c.load(l)
+	}
+	return c
+}
+
+// load adds the objects that a load makes before the phases, and notes those that come and go by its requests.
+func (c *census) load(l scenario.PlacedLoad) {
+	of := c.labelled(map[string]any{load.LoadLabel: l.Name})
+	for _, o := range l.Operations() {
+		if o.Verb == "create" && o.Subresource == "" || strings.HasPrefix(o.Verb, "delete") || o.Subresource == "eviction" || l.Namespaces > 1 {
+			c.coming[o.Resource] = append(c.coming[o.Resource], of)
+		}
+	}
+	for resource := range madeBy(l.Load) {
+		for i := range l.Objects {
+			c.add(resource, fmt.Sprintf("0/%s-%d", l.Name, i), of)
+		}
+	}
+	if l.Recorded != nil {
+		for _, shape := range l.Recorded.Shapes {
+			c.coming[shape.GroupResource()] = append(c.coming[shape.GroupResource()], of)
+		}
+	}
+}
+
+func (c *census) labelled(own map[string]any) labels.Set {
+	all := labels.Set{}
+	for key, value := range own {
+		all[key] = fmt.Sprint(value)
+	}
+	maps.Copy(all, c.t.Labels)
+	return all
+}
+
+// add adds an object. It returns false if it is there.
+func (c *census) add(resource, key string, of labels.Set) bool {
+	if _, there := c.there[resource][key]; there {
+		return false
+	}
+	if c.there[resource] == nil {
+		c.there[resource] = map[string]labels.Set{}
+	}
+	c.there[resource][key] = of
+	return true
+}
+
+// run adds the objects and requests of all batches and actions.
+func (c *census) run() {
+	for i := range c.s.Objects {
+		c.make(c.s.Batches()[i], scenario.Action{Kind: "create"}, "setup", scenario.Exact, math.MaxInt)
+	}
+	for i := range c.s.Phases {
+		c.phase(&c.s.Phases[i])
+	}
+	for i := range c.s.Teardown {
+		c.act(&c.s.Teardown[i], scenario.Teardown, fmt.Sprintf("teardown[%d]", i), scenario.Exact, math.MaxInt)
+	}
+}
+
+// batch returns the batch at a path.
+func (c *census) batch(path string) scenario.PlacedBatch {
+	all := c.s.Batches()
+	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
+}
+
+// phase does the actions of a phase: first those of its start, in order, then the others at their times.
+func (c *census) phase(p *scenario.Phase) {
+	for _, l := range c.s.Loads() {
+		if l.Phase == p.Name && l.Batch().Has() {
+			_, how := c.s.Arrivals(l)
+			members, kinds := c.members(c.batch(l.Path))
+			for _, m := range kinds {
+				c.open[m.resource] = c.open[m.resource] || how != scenario.Exact || members == nil
+				c.controllers(m.kind)
+			}
+			for _, m := range members {
+				c.add(m.resource, m.key, m.labels)
+			}
+		}
+	}
+	path := func(i int) string {
+		return fmt.Sprintf("phases[%d].actions[%d]", slices.Index(c.s.PhaseNames(), p.Name), i)
+	}
+	length, ends, next := scenario.LongestOf(*p), scenario.Ending(*p), map[int]time.Duration{}
+	for i := range p.Actions {
+		if a := &p.Actions[i]; a.Later() {
+			next[i] = a.After.D()
+		} else {
+			c.act(a, p.Name, path(i), scenario.Exact, math.MaxInt)
+		}
+	}
+	for len(next) > 0 {
+		i := slices.MinFunc(slices.Sorted(maps.Keys(next)), func(a, b int) int { return int(next[a] - next[b]) })
+		a, at := &p.Actions[i], next[i]
+		if at > length-scenario.LastRound {
+			delete(next, i)
+			continue
+		}
+		how, rate, most := ends, float64(a.Rate), math.MaxInt
+		if ends == scenario.About {
+			how = scenario.Exact // the number of rounds is fixed
+		}
+		if rate > 0 { // another action may work on the same objects meanwhile
+			how = how.Or(scenario.AtMost)
+			most = int((length-at).Seconds()*rate) + 1 // the first comes at once
+		}
+		if c.looked > mostLooked {
+			how = scenario.Unknown // also of the rounds to come
+		}
+		sent := c.act(a, p.Name, path(i), how, most)
+		if a.Every == 0 || how == scenario.Unknown {
+			delete(next, i)
+			continue
+		}
+		over := at
+		if rate > 0 {
+			over += time.Duration(float64(sent-1) / rate * float64(time.Second))
+		}
+		for next[i] += a.Every.D(); next[i] <= over; next[i] += a.Every.D() { // as rounds that are late are left out
+		}
+	}
+}
+
+// act does an action once, with at most so many requests, and returns the number of its requests.
+func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
+	switch {
+	case a.Has():
+		return c.make(c.batch(path), *a, phase, how, most)
+	case a.OnObjects():
+		return c.target(a, phase, how, most)
+	case a.Kind != "create" && a.Kind != "custom" && a.Kind != "demand":
+		for _, x := range a.Each() {
+			c.workload(x, "action "+a.Kind+" "+a.Name, phase)
+		}
+	}
+	return 0
+}
+
+// members returns the objects of a batch, or none if there are too many, and one of each kind.
+func (c *census) members(b scenario.PlacedBatch) (members, kinds []member) {
+	all, err := c.s.Expand(b)
+	if err != nil { // the scenario was not parsed
+		return nil, nil
+	}
+	for _, k := range all.Kinds() {
+		kinds = append(kinds, c.member(k))
+	}
+	if known, ok := c.batches[b.Path]; ok || all.Len() > mostMembers {
+		return known, kinds
+	}
+	for i := range all.Len() {
+		o, err := all.At(i)
+		if err != nil {
+			return nil, kinds
+		}
+		m := kinds[all.KindAt(i)]
+		meta, _ := o.Manifest["metadata"].(map[string]any)
+		own, _ := meta["labels"].(map[string]any)
+		m.key, m.labels = "/"+o.Name, c.labelled(own)
+		if m.namespaced {
+			m.key = fmt.Sprint(o.Namespace) + m.key
+		}
+		members = append(members, m)
+	}
+	c.batches[b.Path] = members
+	return members, kinds
+}
+
+func (c *census) member(k scenario.ObjectKind) member {
+	m := member{resource: scenario.ResourceOf(k.APIVersion, k.Kind), kind: k.Kind, namespaced: true, count: k.Count}
+	gv, err := schema.ParseGroupVersion(k.APIVersion)
+	if err != nil {
+		return m
+	}
+	if r, namespaced, ok, err := c.look.resourceOf(gv.WithKind(k.Kind)); ok && err == nil {
+		m.resource, m.namespaced = r.String(), namespaced
+	}
+	return m
+}
+
+// workloadKinds are the kinds of workload, also of templates.
+var workloadKinds = []string{scenario.Deployment, scenario.StatefulSet, scenario.DaemonSet, scenario.Job, scenario.CronJob, "ReplicaSet", "ReplicationController"}
+
+// controllers notes that controllers make objects of a kind of workload.
+func (c *census) controllers(kind string) {
+	if slices.Contains(workloadKinds, kind) {
+		for _, resource := range ofWorkloads {
+			c.open[resource] = true
+		}
+	}
+}
+
+// make creates or applies the objects of a batch.
+func (c *census) make(b scenario.PlacedBatch, a scenario.Action, phase string, how scenario.Certainty, most int) int {
+	row := func(m member, verb string, n int) {
+		c.sends(PreviewRequests{Load: "action " + a.Kind, Phase: phase, Verb: verb, Resource: m.resource, PeakPerSecond: float64(a.Rate), Total: int64(n), Certainty: how})
+	}
+	created := func(m member, n int) {
+		where := inCluster
+		if m.namespaced {
+			where = inRun
+		}
+		c.creates(m.kind, n, how, where, "of "+b.Path)
+		c.controllers(m.kind)
+	}
+	members, kinds := c.members(b)
+	if a.OnlyMissing {
+		for _, m := range kinds {
+			c.lists("action "+a.Kind, phase, m.resource, how)
+		}
+	}
+	if members == nil { // too many to look at
+		if a.OnlyMissing {
+			how = scenario.Unknown
+		}
+		sent := 0
+		for _, m := range kinds {
+			c.open[m.resource] = true
+			sent += m.count
+			row(m, a.Kind, m.count)
+			created(m, m.count)
+		}
+		return sent
+	}
+	c.looked += len(members) + 1
+	sent, definitions := 0, map[string]bool{}
+	for _, m := range members {
+		defines := m.kind == scenario.DefinitionKind
+		_, there := c.there[m.resource][m.key]
+		if defines && definitions[m.key] || there && a.OnlyMissing || sent == most {
+			continue // each iteration has a definition
+		}
+		if definitions[m.key] = defines; strings.HasSuffix(m.key, "/") {
+			c.unnamed++
+			m.key += fmt.Sprint(c.unnamed)
+		}
+		sent++
+		row(m, a.Kind, 1)
+		if c.add(m.resource, m.key, m.labels) {
+			created(m, 1)
+		}
+	}
+	return sent
+}
+
+// selected returns the objects that a selection matches, and how certain that is.
+func (c *census) selected(s scenario.Selection) ([]string, scenario.Certainty) {
+	selector, err := labels.Parse(s.LabelSelector)
+	if err != nil || c.open[s.Resource] || slices.ContainsFunc(c.coming[s.Resource], func(of labels.Set) bool { return selector.Matches(of) }) {
+		return nil, scenario.Unknown
+	}
+	var keys []string
+	c.looked += len(c.there[s.Resource]) + 1
+	for _, key := range slices.Sorted(maps.Keys(c.there[s.Resource])) {
+		if _, name, _ := strings.Cut(key, "/"); selector.Matches(c.there[s.Resource][key]) && (len(s.Names) == 0 || slices.Contains(s.Names, name)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, scenario.Exact
+}
+
+// namespacesOf returns the number of collections that an action on a resource works on.
+func (c *census) namespacesOf(resource string) int {
+	if c.where(resource) == inCluster {
+		return 1
+	}
+	return len(c.t.BatchNamespaces())
+}
+
+// lists adds the lists by which an action finds its objects.
+func (c *census) lists(name, phase, resource string, how scenario.Certainty) {
+	collections := c.namespacesOf(resource)
+	pages := 1 + len(c.there[resource])/collections/listPage
+	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: "list", Resource: resource, Total: int64(collections * pages), Certainty: how})
+}
+
+// listPage is the page of the lists by which actions select objects.
+const listPage = 500
+
+// target does an action on the objects that its target selects.
+func (c *census) target(a *scenario.Action, phase string, how scenario.Certainty, most int) int {
+	resource := a.Target.Resource
+	name := "action " + a.Kind + " " + resource
+	c.lists(name, phase, resource, how)
+	keys, known := c.selected(a.Target)
+	how = how.Or(known)
+	sent, verb, of := min(a.Target.Of(len(keys)), most), a.Kind, resource
+	if a.Kind == "delete" || a.Kind == "evict" {
+		for _, key := range keys[:sent] {
+			delete(c.there[resource], key)
+		}
+	}
+	switch a.Kind {
+	case "delete":
+		if a.Collection {
+			verb, sent = "deletecollection", min(len(keys), 1)*c.namespacesOf(resource)
+		}
+	case "patch":
+		if a.Subresource != "" {
+			of += "/" + a.Subresource
+		}
+	case "evict":
+		verb, of = "create", resource+"/eviction"
+	case "scale":
+		verb, of = "patch", resource+"/scale"
+	case "exec":
+		verb, of = "connect", resource+"/exec"
+	case "restart":
+		verb = "patch"
+	}
+	c.sends(PreviewRequests{Load: name, Phase: phase, Verb: verb, Resource: of, PeakPerSecond: float64(a.Rate), Total: int64(sent), Certainty: how})
+	return sent
+}
+
+// workload does an action on one workload.
+func (c *census) workload(a scenario.Action, name, phase string) {
+	deploy := c.deploys[a.Name]
+	if a.Kind == "deploy" {
+		deploy = a
+		c.deploys[a.Name] = a
+	}
+	own := scenario.ResourceOf("apps/v1", deploy.WorkloadKind())
+	if kind := deploy.WorkloadKind(); kind == scenario.Job || kind == scenario.CronJob {
+		own = scenario.ResourceOf("batch/v1", kind)
+	}
+	all := []string{own}
+	if a.Kind == "deploy" || a.Kind == "delete" {
+		for _, kind := range besides(deploy) {
+			all = append(all, besideResources[kind])
+		}
+	}
+	if a.Kind == "delete" && !slices.Contains(all, "services") { // whether it has one or not
+		all = append(all, "services")
+	}
+	verb := map[string]string{"deploy": "apply", "delete": "delete"}[a.Kind]
+	if verb == "" {
+		verb = "patch"
+	}
+	for _, resource := range all {
+		c.sends(PreviewRequests{Load: name, Phase: phase, Verb: verb, Resource: resource, Total: 1})
+		switch key := "0/" + a.Name; a.Kind {
+		case "deploy":
+			c.add(resource, key, c.labelled(map[string]any{workload.DeploymentLabel: a.Name}))
+		case "delete":
+			delete(c.there[resource], key)
+		}
+	}
+	c.controllers(deploy.WorkloadKind())
+}
+
+// besideResources are the resources of besides.
+var besideResources = map[string]string{
+	"Service": "services", "PodGroup": "podgroups.scheduling.k8s.io", "ResourceClaimTemplate": "resourceclaimtemplates.resource.k8s.io",
+	"HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",
+}

@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/object"
+	"github.com/stormglass/stormglass/loadgen/internal/load/replay"
+	"github.com/stormglass/stormglass/loadgen/internal/manifest"
+	"github.com/stormglass/stormglass/loadgen/internal/node"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// forecast adds to a preview what a run creates and sends.
+type forecast struct {
+	*Preview
+	t    *Target
+	s    *scenario.Scenario
+	look *lookup
+}
+
+// Values of PreviewObjects.Where.
+const inCluster, inRun = "cluster", "run"
+
+// creates adds objects to their row.
+func (f forecast) creates(kind string, n int, how scenario.Certainty, where, what string) {
+	i := slices.IndexFunc(f.Creates, func(x PreviewObjects) bool { return x.Kind == kind && x.Where == where && x.For == what })
+	switch {
+	case n == 0 && how != scenario.Unknown:
+	case i < 0:
+		f.Creates = append(f.Creates, PreviewObjects{kind, n, how, where, what})
+	default:
+		x := &f.Creates[i]
+		x.Count, x.Certainty = x.Count+n, x.Certainty.Or(how)
+	}
+}
+
+// sends adds requests to their row.
+func (f forecast) sends(r PreviewRequests) {
+	if r.Certainty == scenario.Unknown {
+		r.Total = -1
+	}
+	i := slices.IndexFunc(f.Requests, func(x PreviewRequests) bool {
+		return x.Load == r.Load && x.Phase == r.Phase && x.Verb == r.Verb && x.Resource == r.Resource
+	})
+	if i < 0 {
+		f.Requests = append(f.Requests, r)
+		return
+	}
+	x := &f.Requests[i]
+	if x.Certainty = x.Certainty.Or(r.Certainty); x.Certainty == scenario.Unknown {
+		x.Total = -1
+		return
+	}
+	x.Total += r.Total
+}
+
+// where returns where objects of a resource are.
+func (f forecast) where(resource string) string {
+	if namespaced, err := f.look.namespaced(schema.ParseGroupResource(resource)); err == nil && !namespaced {
+		return inCluster
+	}
+	return inRun
+}
+
+// identities adds what Setup makes before the scenario's own objects.
+func (f forecast) identities(plan Plan, o PreviewOptions) {
+	namespaces := len(f.t.namespaces)
+	granted := func(to string) {
+		f.creates("ClusterRole", 1, scenario.Exact, inCluster, to)
+		f.creates("ClusterRoleBinding", 1, scenario.Exact, inCluster, to)
+		f.creates("Role", namespaces, scenario.Exact, inRun, to)
+		f.creates("RoleBinding", namespaces, scenario.Exact, inRun, to)
+	}
+	f.creates("Namespace", namespaces, scenario.Exact, inCluster, "the run, and what its loads spread over")
+	switch {
+	case plan.Account != "":
+		f.creates("ServiceAccount", 1, scenario.Exact, inRun, "the load")
+		granted("the load")
+		if !o.NoLock {
+			f.creates("Lease", 1, scenario.Exact, lockNamespace, "the lock of the cluster")
+		}
+	case f.t.tenants:
+		granted("tenants of loads")
+	}
+	if f.t.credentials.tokens {
+		f.creates("Namespace", 1, scenario.Exact, inCluster, "accounts of simulated nodes")
+		f.creates("ServiceAccount", plan.Nodes+btoi(f.s.Nodes.KubeProxy), scenario.Exact, f.t.accountNamespace(), "simulated nodes")
+		granted("simulated nodes")
+	}
+	if f.t.widgets {
+		f.creates(scenario.DefinitionKind, 1, scenario.Exact, inCluster, "the custom resource of loads")
+	}
+	if !o.CleanupJob {
+		return
+	}
+	for _, object := range (CleanupOptions{Image: "image", Namespace: f.t.Namespace + "-cleanup", run: f.t.runID}).Objects() {
+		if u, err := manifest.Plain(object); err == nil {
+			f.creates(u.GetKind(), 1, scenario.Exact, cmp.Or(u.GetNamespace(), inCluster), "the Job that cleans up")
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// nodes adds the simulated nodes, and their requests that do not depend on pods.
+func (f forecast) nodes(plan Plan) {
+	n, spec := plan.Nodes, f.s.Nodes
+	if n == 0 {
+		return
+	}
+	f.creates("Node", n, scenario.Exact, inCluster, "simulated nodes, "+plan.Fidelity)
+	f.creates("Lease", n, scenario.Exact, leaseNamespace, "heartbeats of simulated nodes")
+	f.creates("CSINode", n, scenario.Exact, inCluster, "simulated nodes")
+	if plan.Fidelity != node.Shared && !f.t.Cluster.Bundled && !f.t.credentials.tokens {
+		f.creates("CertificateSigningRequest", n*(1+btoi(spec.KubeProxy)), scenario.Exact, inCluster, "certificates of simulated nodes")
+	}
+	if plan.DeviceClass != "" {
+		f.creates("ResourceSlice", n, scenario.Exact, inCluster, "devices of simulated nodes")
+		f.creates("DeviceClass", 1, scenario.Exact, inCluster, "devices of simulated nodes")
+	}
+	const of = "simulated nodes"
+	f.sends(PreviewRequests{Load: of, Verb: "create", Resource: "nodes", PeakPerSecond: float64(spec.RegisterRate), Total: int64(n)})
+	for _, x := range []struct {
+		verb, resource string
+		every          scenario.Duration
+	}{{"update", "leases.coordination.k8s.io", spec.LeaseRenew}, {"patch", "nodes/status", spec.StatusReport}} {
+		rate := float64(n) / max(x.every.D().Seconds(), 1)
+		f.sends(PreviewRequests{Load: of, Verb: x.verb, Resource: x.resource, PeakPerSecond: rate, Total: int64(rate * f.LongestSeconds), Certainty: scenario.Ending(f.s.Phases...)})
+	}
+	f.Notes = append(f.Notes, "what simulated nodes and controllers send for each pod is not in the numbers of requests, nor are their watches")
+}
+
+// workloads adds what deploys make, and what controllers make of it.
+func (f forecast) workloads(plan Plan) {
+	for _, made := range []map[string]int{plan.Workloads, plan.Beside} {
+		for _, kind := range slices.Sorted(maps.Keys(made)) {
+			f.creates(kind, made[kind], scenario.Exact, inRun, "workloads")
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(plan.ByControllers)) {
+		n, how, what := plan.ByControllers[kind], plan.Replaced, "workloads, by controllers"
+		switch {
+		case kind == "ReplicaSet":
+			how = scenario.Exact
+		case kind == "Pod" && n != plan.Pods:
+			what += fmt.Sprintf("; at most %s at a time", number(float64(plan.Pods)))
+		}
+		f.creates(kind, n, how, inRun, what)
+	}
+}
+
+// manifests adds the objects that the setup and actions create one by one.
+func (f forecast) manifests() {
+	add := func(phase string, all []scenario.Manifest) {
+		for _, m := range all {
+			n, where := max(m.Count, 1)*len(f.t.namespacesOf(m)), inCluster
+			if m.Namespaced {
+				where = inRun
+			}
+			f.creates(m.Kind, n, scenario.Exact, where, phase+" creates "+m.Name)
+			f.sends(PreviewRequests{Load: "action create " + m.Name, Phase: phase, Verb: "create", Resource: m.Resource.GroupResource().String(), Total: int64(n)})
+		}
+	}
+	add("setup", f.s.SetupManifests())
+	for i := range f.s.Phases {
+		add(f.s.Phases[i].Name, f.s.Phases[i].Manifests())
+	}
+}
+
+// mostDrawn bounds the arrivals that are drawn one by one.
+const mostDrawn = 20_000_000
+
+// loads adds the requests of loads, and the objects that they make before and by them.
+func (f forecast) loads() {
+	peaks := map[string]float64{}
+	for _, phase := range f.s.Peaks() {
+		for _, l := range phase.Loads {
+			peaks[l.Path] = l.Second
+		}
+	}
+	for _, l := range f.s.Loads() {
+		own := madeBy(l.Load)
+		for _, resource := range slices.Sorted(maps.Keys(own)) {
+			f.creates(f.s.KindOf(resource), l.Objects, scenario.Exact, f.where(resource), "load "+l.Name+", before it")
+		}
+		if l.Recorded != nil {
+			f.replay(l, peaks[l.Path])
+			continue
+		}
+		n, how := f.s.Arrivals(l)
+		var drawn map[[2]string]int64
+		if l.Kind == "requests" && n <= mostDrawn {
+			drawn = object.Count(f.s.Seed, *l.Load, n)
+		}
+		for _, share := range f.s.Shares(l) {
+			r := PreviewRequests{
+				Load: l.Name, Phase: l.Phase, Verb: share.Verb, Resource: share.Resource, PeakPerSecond: peaks[l.Path] * share.Part,
+				Total: int64(float64(n)*share.Part + 0.5), Certainty: how,
+			}
+			if drawn != nil {
+				r.Total = drawn[[2]string{share.Verb, share.Resource}]
+			}
+			f.sends(r)
+			f.createdBy(l, r)
+			f.bytes(l, r.PeakPerSecond, share.Sent, share.Answered)
+		}
+	}
+	f.Bytes.Kept = f.s.Kept()
+}
+
+func (f forecast) bytes(l scenario.PlacedLoad, rate, sent, answered float64) {
+	if l.Phase == "" || l.Phase == f.PeakPhase {
+		f.Bytes.SentPerSecond += rate * sent
+		f.Bytes.AnsweredPerSecond += rate * answered
+	}
+}
+
+// createdBy adds the objects that requests of a load make, or that are made again after them.
+func (f forecast) createdBy(l scenario.PlacedLoad, r PreviewRequests) {
+	resource, sub, _ := strings.Cut(r.Resource, "/")
+	n, again, how := int(r.Total), ", again after its requests", r.Certainty.Or(scenario.AtMost)
+	switch {
+	case l.Kind != "requests" && l.Kind != "objects" || scenario.IsReview(resource):
+		return
+	case r.Verb == "create" && sub == "":
+		again, how = ", by its requests", r.Certainty
+	case r.Verb == "deletecollection":
+		each := (l.Objects + l.Namespaces - 1) / max(l.Namespaces, 1)
+		for _, o := range l.Operations() {
+			if o.Verb == r.Verb && o.Limit > 0 {
+				each = min(each, o.Limit)
+			}
+		}
+		n *= each
+	case r.Verb != "delete" && sub != "eviction":
+		return
+	}
+	f.creates(f.s.KindOf(resource), n, how, f.where(resource), "load "+l.Name+again)
+}
+
+// replay adds the requests of a trace, as the run maps them and leaves them out.
+func (f forecast) replay(l scenario.PlacedLoad, peak float64) {
+	namespaced, err := namespacedBy(f.look.discovery)
+	if err != nil {
+		f.Notes = append(f.Notes, "what load "+l.Name+" sends is not known: "+oneLine(err))
+		return
+	}
+	for _, c := range f.s.CustomResources() {
+		namespaced[c.Name] = c.Namespaced
+	}
+	phases := f.s.PhasesOf(l)
+	length, how := scenario.LongestOf(phases...), scenario.Ending(phases...)
+	x := replay.Expect(l.Recorded, replay.OptionsOf(*l.Load, f.s.Seed), namespaced, length)
+	if how == scenario.About && x.Last < length-scenario.Moment {
+		how = scenario.Exact
+	}
+	total := int64(0)
+	for _, r := range x.Requests {
+		total += r.Count
+	}
+	for _, r := range x.Requests {
+		if r.Count > 0 {
+			rate := peak * float64(r.Count) / float64(total)
+			f.sends(PreviewRequests{Load: l.Name, Phase: l.Phase, Verb: r.Verb, Resource: r.Resource, Mapped: r.Mapped, PeakPerSecond: rate, Total: r.Count, Certainty: how})
+			f.bytes(l, rate, r.Sent, 0)
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(x.Made)) {
+		f.creates(f.s.KindOf(resource), x.Made[resource], scenario.Exact, inRun, "load "+l.Name+", before it")
+	}
+	for _, resource := range slices.Sorted(maps.Keys(x.Created)) {
+		f.creates(f.s.KindOf(resource), x.Created[resource], how.Or(scenario.About), inRun, "load "+l.Name+", by its requests")
+	}
+	for _, why := range slices.Sorted(maps.Keys(x.LeftOut)) {
+		f.Notes = append(f.Notes, fmt.Sprintf("load %s leaves out %s of the trace: %s", l.Name, count(int(x.LeftOut[why]), "request"), why))
+	}
+}

@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// planned is a workload in the course of the phases.
+type planned struct {
+	deploy scenario.Action
+	there  bool
+	pods   int // that it has
+	most   int // that it has at a time, with an autoscaler
+}
+
+// countWorkloads follows the workloads through the phases. It counts what deploys make, what controllers make of it, and the most
+// pods at a time.
+func (p *Plan) countWorkloads(s *scenario.Scenario) {
+	p.Workloads, p.Beside, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
+	if replacesPods(s) {
+		p.Replaced = scenario.AtLeast
+	}
+	all := map[string]*planned{}
+	for i, phase := range s.Phases {
+		surge := 0.0
+		for _, a := range eachOf(phase.Actions) {
+			if a.OnObjects() || a.Kind == "create" || a.Kind == "custom" {
+				continue
+			}
+			w := all[a.Name]
+			if w == nil {
+				w = &planned{}
+				all[a.Name] = w
+			}
+			switch a.Kind {
+			case "deploy":
+				p.countDeploy(s, w, a, s.Phases[i:])
+			case "scale":
+				p.grow(w, a.Replicas)
+				w.pods, w.most = a.Replicas, a.Replicas
+			case "demand":
+				p.Replaced = p.Replaced.Or(scenario.About)
+				p.grow(w, w.deploy.Autoscale.Needed(a.CPU, w.deploy.CPU))
+			case "rollingUpdate":
+				surge += surgeOf(a.MaxSurge, w.most)
+				p.makePods(w, w.pods)
+				if w.deploy.WorkloadKind() == scenario.Deployment {
+					p.ByControllers["ReplicaSet"]++
+				}
+			case "delete":
+				w.there, w.pods, w.most = false, 0, 0
+			}
+		}
+		sum := 0
+		for _, w := range all {
+			sum += w.most
+		}
+		p.Pods = max(p.Pods, sum+int(surge))
+	}
+}
+
+// countDeploy counts a deploy at the start of the first of some phases.
+func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, phases []scenario.Phase) {
+	kind, replicas := a.WorkloadKind(), a.Replicas
+	if !w.there {
+		p.Workloads[kind]++
+		for _, beside := range besides(a) {
+			p.Beside[beside]++
+		}
+		if kind == scenario.Deployment {
+			p.ByControllers["ReplicaSet"]++
+		}
+	}
+	w.deploy, w.there = a, true
+	switch kind {
+	case scenario.DaemonSet:
+		replicas = s.Nodes.Count
+	case scenario.CronJob:
+		p.Replaced = p.Replaced.Or(scenario.About)
+		runs := int(scenario.LongestOf(phases...) / max(a.Every.D(), 1))
+		p.ByControllers["Job"] += runs
+		p.makePods(w, runs*replicas)
+		w.most = replicas
+		return
+	}
+	p.grow(w, replicas)
+	w.most = max(replicas, a.Autoscale.Max)
+}
+
+// besides returns the kinds of the objects that a deploy makes beside its workload.
+func besides(a scenario.Action) (kinds []string) {
+	for _, x := range []struct {
+		kind  string
+		makes bool
+	}{
+		{"Service", a.Service || a.WorkloadKind() == scenario.StatefulSet}, {"PodGroup", a.Gang > 0}, {"ResourceClaimTemplate", a.Devices > 0},
+		{"HorizontalPodAutoscaler", a.Autoscales()},
+	} {
+		if x.makes {
+			kinds = append(kinds, x.kind)
+		}
+	}
+	return kinds
+}
+
+// grow counts the pods of a workload that gets more of them.
+func (p *Plan) grow(w *planned, pods int) {
+	p.makePods(w, max(pods-w.pods, 0))
+	w.pods = max(w.pods, pods)
+}
+
+func (p *Plan) makePods(w *planned, n int) {
+	p.ByControllers["Pod"] += n
+	if w.deploy.Devices > 0 {
+		p.ByControllers["ResourceClaim"] += n
+	}
+}
+
+// replacesPods reports whether controllers may have to replace pods: of failed nodes, after evictions or preemption, or that fail.
+func replacesPods(s *scenario.Scenario) bool {
+	for _, f := range s.Faults() {
+		if f.OfNodes() || f.OfCloud() {
+			return true
+		}
+	}
+	for _, p := range s.Phases {
+		for _, a := range p.Actions {
+			r := a.Target.Resource
+			if a.PriorityClass != "" || r == "pods" || strings.HasSuffix(r, ".apps") || strings.HasSuffix(r, ".batch") {
+				return true
+			}
+		}
+	}
+	return len(s.Nodes.PodLives) > 0
+}
+
+func eachOf(actions []scenario.Action) (all []scenario.Action) {
+	for i := range actions {
+		all = append(all, actions[i].Each()...)
+	}
+	return all
+}
+
+func surgeOf(text string, replicas int) float64 {
+	var n float64
+	if _, err := fmt.Sscanf(text, "%g", &n); err != nil {
+		return 0
+	}
+	if strings.HasSuffix(text, "%") {
+		n = n / 100 * float64(replicas)
+	}
+	return n
+}

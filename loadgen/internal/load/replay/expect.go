@@ -1,0 +1,77 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// Expected is what a replay of a certain length sends and makes. It assumes that the API server takes the objects that the replay
+// makes, and answers as in the trace.
+type Expected struct {
+	Requests []ExpectedRequests // in the order of Load's results
+	LeftOut  map[string]int64   // requests of the trace, by reason
+	// Made and Created are the objects that are made beforehand and by requests, by resource.
+	Made, Created map[string]int
+	// Last is the time of the last request.
+	Last time.Duration
+}
+
+// ExpectedRequests are requests of one verb and resource, as in the results.
+type ExpectedRequests struct {
+	Verb, Resource string
+	Count, Mapped  int64   // requests, and those of them that go to ConfigMaps instead
+	Sent           float64 // mean size of the bodies, in bytes
+}
+
+// Expect returns what a replay sends and makes in its first length. namespaced is that of Needs.
+func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
+	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
+	for i := range p.actions {
+		in, known := namespaced[p.actions[i].shape.GroupResource()]
+		p.actions[i].decide(facts{lacking: !known, namespaced: in})
+	}
+	p.schedule()
+	all := Expected{LeftOut: p.leftOut, Made: map[string]int{}, Created: map[string]int{}}
+	for _, k := range p.kinds {
+		all.Requests = append(all.Requests, ExpectedRequests{Verb: k.Verb, Resource: k.Resource})
+	}
+	made, first := p.beforehand()
+	for _, m := range made {
+		all.Made[p.actions[t.Entries[first[m.Object]].Shape].target()]++
+	}
+	for _, a := range p.all {
+		if all.Last = a.At; a.At >= length {
+			break
+		}
+		e := &t.Entries[a.Entry]
+		act := &p.actions[e.Shape]
+		r := &all.Requests[act.kind]
+		r.Count++
+		r.Sent += (float64(e.Size) - r.Sent) / float64(r.Count)
+		if act.fate == asConfigMap {
+			r.Mapped++
+		}
+		if creates(act.shape, e.Code) {
+			all.Created[act.target()]++
+		}
+	}
+	return all
+}
+
+// target returns the resource of the objects that the requests go to.
+func (act *action) target() string {
+	if act.fate == asConfigMap {
+		return configMaps
+	}
+	return act.shape.GroupResource()
+}
+
+// creates reports whether a request of a trace made an object.
+func creates(s trace.Shape, code int16) bool {
+	if s.Subresource != "" || s.DryRun || scenario.IsReview(s.GroupResource()) {
+		return false
+	}
+	return s.Verb == "create" && (code == 0 || 200 <= code && code < 300) || code == 201 && (s.Verb == "patch" || s.Verb == "update")
+}

@@ -1,0 +1,65 @@
+package replay
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/trace"
+	"github.com/stormglass/stormglass/loadgen/scenario"
+)
+
+// What is expected of a replay before it runs is what the run sends, maps, leaves out and makes.
+func TestExpectedIsWhatIsSent(t *testing.T) {
+	var all []trace.Request
+	add := func(verb, resource, name string, code int, change func(*trace.Request)) {
+		r := one(verb, resource, name, code)
+		r.At = trace.Micros(1000 * len(all))
+		if change != nil {
+			change(&r)
+		}
+		all = append(all, r)
+	}
+	clusterScoped := func(r *trace.Request) { r.Namespace = "" }
+	add("get", "configmaps", "settings", 200, nil)
+	add("create", "pods", "web", 201, nil)
+	add("create", "pods", "web", 409, nil)
+	add("update", "configmaps", "settings", 200, nil)
+	add("create", "nodes", "n", 201, clusterScoped)
+	add("get", "nodes", "n", 200, clusterScoped)
+	add("list", "pods", "", 200, nil)
+	add("get", "pods", "web", 200, func(r *trace.Request) { r.Subresource = "log" })
+	add("create", "pods", "web", 201, func(r *trace.Request) { r.Subresource = "binding" })
+	add("delete", "configmaps", "settings", 200, nil)
+	tr := traceOf(t, all...)
+	const copies = 2
+	_, r := replayed(t, newStub(t), tr, func(l *scenario.Load) { l.Copies = copies })
+	namespaced := map[string]bool{"pods": true, "nodes": false, "configmaps": true}
+	x := Expect(tr, Options{Name: "tuesday", Seed: 1, Speed: 1, Copies: copies}, namespaced, time.Minute)
+	sent := map[[2]string]int64{}
+	for _, k := range r.Kinds {
+		sent[[2]string{k.Verb, k.Resource}] = k.Sent
+	}
+	mapped := int64(0)
+	for _, k := range x.Requests {
+		if k.Count != sent[[2]string{k.Verb, k.Resource}] {
+			t.Errorf("%d %s %s are expected, %d were sent", k.Count, k.Verb, k.Resource, sent[[2]string{k.Verb, k.Resource}])
+		}
+		mapped += k.Mapped
+	}
+	if made := x.Made["configmaps"]; int64(made) != r.Made || made != copies || len(x.Made) != 1 {
+		t.Errorf("%v are expected before it, %d were made", x.Made, r.Made)
+	}
+	if !maps.Equal(x.LeftOut, r.LeftOut) || x.LeftOut[reasonStream] != 1 || x.LeftOut[reasonBinding] != 1 {
+		t.Errorf("expected to leave out %v, left out %v", x.LeftOut, r.LeftOut)
+	}
+	if mapped != copies*r.Mapped["nodes"] || mapped != copies {
+		t.Errorf("%d are expected to be mapped, %v of the trace were", mapped, r.Mapped)
+	}
+	if want := map[string]int{"pods": copies, "configmaps": copies}; !maps.Equal(x.Created, want) {
+		t.Errorf("created %v, want %v", x.Created, want)
+	}
+	if short := Expect(tr, Options{Name: "tuesday", Seed: 1, Speed: 1, Copies: 1}, namespaced, time.Millisecond); short.Requests[0].Count != 1 || short.Created["pods"] != 0 {
+		t.Errorf("in the first millisecond: %+v", short)
+	}
+}

@@ -1,0 +1,235 @@
+package scenario
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
+)
+
+// Certainty says how a number that is computed before a run relates to the number in the run.
+type Certainty string
+
+// The certainties. An exact number does not depend on time.
+const (
+	Exact   Certainty = ""
+	About   Certainty = "about"    // a phase and its load are longer or shorter by moments
+	AtMost  Certainty = "at most"  // a phase may end early, by its condition
+	AtLeast Certainty = "at least" // controllers may replace objects
+	Unknown Certainty = "not known"
+)
+
+// Or returns the certainty of a sum of two numbers.
+func (c Certainty) Or(other Certainty) Certainty {
+	switch {
+	case c == Exact || c == other:
+		return other
+	case other == Exact:
+		return c
+	case c == Unknown || other == Unknown:
+		return Unknown
+	case c == About:
+		return other
+	case other == About:
+		return c
+	}
+	return About
+}
+
+// Moment is the maximum time by which a load is shorter than its phase.
+const Moment = 500 * time.Millisecond
+
+// Ending returns the certainty of a number that depends on the length of phases.
+func Ending(phases ...Phase) Certainty {
+	if slices.ContainsFunc(phases, func(p Phase) bool { return !p.Until.IsZero() }) {
+		return AtMost
+	}
+	return About
+}
+
+// LongestOf returns the maximum time of phases.
+func LongestOf(phases ...Phase) (all time.Duration) {
+	for _, p := range phases {
+		all += max(p.For, p.Within).D()
+	}
+	return all
+}
+
+// PhasesOf returns the phases in which a load runs. Held watches are opened until the run ends.
+func (s *Scenario) PhasesOf(l PlacedLoad) []Phase {
+	i := slices.Index(s.PhaseNames(), l.Phase)
+	switch {
+	case i < 0:
+		return s.Phases
+	case l.OpensWatches() && l.Hold:
+		return s.Phases[i:]
+	}
+	return s.Phases[i : i+1]
+}
+
+// Arrivals returns the number of requests that a load sends, or of watches that it opens. The run uses the same pacer and
+// seed. The number is unknown for a replay: see package replay.
+func (s *Scenario) Arrivals(l PlacedLoad) (int64, Certainty) {
+	phases := s.PhasesOf(l)
+	length, how, most, end := LongestOf(phases...), Ending(phases...), int64(math.MaxInt64), ""
+	switch {
+	case l.kind().traced:
+		return 0, Unknown
+	case l.kind().unpaced:
+		return int64(float64(l.Rate) * length.Seconds()), how
+	case l.OpensWatches():
+		most, end = int64(l.Count), "watchesOpen"
+	case l.Kind == "objects":
+		all, err := s.Expand(PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
+		if err != nil {
+			return 0, Unknown
+		}
+		most, end = int64(all.Len()), "objectsMade"
+	case l.Shape.Kind == "replay":
+		if most = int64(len(l.Shape.Times)); most == 0 { // only the scenario's text was read
+			return 0, Unknown
+		}
+	}
+	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
+	if err != nil {
+		return 0, Unknown
+	}
+	n := p.Due(length - 1) // arrivals due at the end come too late
+	if n >= most && (end != "" && phases[0].Until.Is(end) || how == About && p.Due(length-Moment) >= most) {
+		how = Exact
+	}
+	return min(n, most), how
+}
+
+// Share is a part of a load's requests.
+type Share struct {
+	Verb, Resource string
+	Part           float64 // of the load's arrivals, 0 to 1. An arrival of a history is one or two requests
+	// Sent and Answered are the approximate body sizes in bytes; 0 if unknown.
+	Sent, Answered float64
+}
+
+// Shares returns the load's requests by verb and resource. It returns none for a replay: see package replay.
+func (s *Scenario) Shares(l PlacedLoad) (all []Share) {
+	add := func(o Share) {
+		i := slices.IndexFunc(all, func(x Share) bool { return x.Verb == o.Verb && x.Resource == o.Resource })
+		if i < 0 {
+			all = append(all, o)
+			return
+		}
+		x := &all[i]
+		x.Sent = (x.Sent*x.Part + o.Sent*o.Part) / (x.Part + o.Part)
+		x.Answered = (x.Answered*x.Part + o.Answered*o.Part) / (x.Part + o.Part)
+		x.Part += o.Part
+	}
+	switch {
+	case l.kind().traced:
+	case l.Kind == "history":
+		own := l.Operations()[0].Resource
+		return []Share{{Verb: "update", Resource: own, Part: HistoryWrites}, {Verb: "get", Resource: own, Part: 1 - HistoryWrites*HistoryBlind}}
+	case l.Kind == "changes":
+		of := Share{Verb: "patch", Resource: "what its watches watch", Part: 1}
+		for _, w := range s.Loads() {
+			if w.Name == l.Watches {
+				of.Resource, of.Sent, of.Answered = w.Resource, w.size(), w.size()
+			}
+		}
+		return []Share{of}
+	case l.Kind == "streams":
+		return []Share{{Verb: "connect", Resource: withSub("pods", l.PodSubresource()), Part: 1}}
+	case l.Kind == "custom":
+		return []Share{{Verb: "call", Resource: "the program's own", Part: 1}}
+	case l.Kind == "objects":
+		expanded, err := s.Expand(PlacedBatch{Batch: l.Batch(), Name: l.Name, Path: l.Path})
+		if err != nil {
+			return nil
+		}
+		for _, k := range expanded.Kinds() {
+			add(Share{Verb: "create", Resource: ResourceOf(k.APIVersion, k.Kind), Part: float64(k.Count) / float64(max(expanded.Len(), 1))})
+		}
+	case l.OpensWatches():
+		for _, o := range l.Operations() {
+			add(Share{Verb: "watch", Resource: o.Resource, Part: 1, Answered: l.answer(o, "list")})
+		}
+	default:
+		weights := 0.0
+		for _, o := range l.Operations() {
+			weights += max(o.Weight, 0)
+		}
+		for _, o := range l.Operations() {
+			part := 1.0
+			if weights > 0 {
+				part = o.Weight / weights
+			}
+			of := Share{Verb: o.Verb, Resource: o.FullResource(), Part: part, Answered: l.answer(o, o.Verb)}
+			switch o.Verb {
+			case "create", "update", "patch", "apply":
+				of.Sent = l.size()
+			}
+			add(of)
+		}
+	}
+	return all
+}
+
+// answer estimates the size of an answer in bytes. It considers only the load's own objects.
+func (l *Load) answer(o Operation, verb string) float64 {
+	switch {
+	case strings.HasPrefix(o.Resource, "/"), verb == "delete":
+		return 0
+	case verb == "list" && o.Limit > 0 && !o.AllPages:
+		return l.size() * float64(min(o.Limit, l.Objects))
+	case verb == "list" && l.OwnObjects(o):
+		return l.size() * float64(l.Objects) / float64(max(l.Namespaces, 1))
+	case verb == "list":
+		return 0
+	}
+	return l.size()
+}
+
+func withSub(resource, sub string) string {
+	if sub == "" {
+		return resource
+	}
+	return resource + "/" + sub
+}
+
+// Kept returns the payload bytes of all objects that loads make beforehand.
+func (s *Scenario) Kept() (sum float64) {
+	for _, l := range s.Loads() {
+		sum += l.kept()
+	}
+	return sum
+}
+
+// An arrival of a history is a write with the first probability, which reads its register before unless it is blind; else a
+// consistent read with the second; else a read that a cache may answer.
+const (
+	HistoryWrites = 0.5
+	HistoryReads  = 0.35
+	HistoryBlind  = 0.25 // of writes: over the version that the client last knew, so that writers meet
+)
+
+// Of returns how many of n matching objects are selected.
+func (s Selection) Of(n int) int {
+	if s.Share == nil || n == 0 {
+		return n
+	}
+	return max(1, int(float64(n)*s.Share.Value+0.5))
+}
+
+// LastRound is the time before the end of a phase in which no round of an action begins: the round would have no time.
+const LastRound = 100 * time.Millisecond
+
+// KindOf returns the kind of a resource of Kubernetes itself or of the run, or the name of another resource.
+func (s *Scenario) KindOf(resource string) string {
+	if of, ok := builtIns()[resource]; ok {
+		return of.kind
+	}
+	if c, ok := s.CustomResource(resource); ok {
+		return c.Kind
+	}
+	return resource
+}
