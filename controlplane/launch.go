@@ -113,6 +113,10 @@ func (p *Plane) launch(ctx context.Context, ports topology.Ports, again bool) er
 	group.Go(func() error { return c.client.Grant(ctx, p.opts.Config.LoadUserName(), "cluster-admin") })
 	group.Go(func() error { return c.client.Grant(ctx, pki.KubeletClient, "system:kubelet-api-admin") })
 	group.Go(func() error { return c.client.CreateServiceAccount(ctx, "default") })
+	group.Go(func() error {
+		o := topology.KubernetesEndpoint(plan.Server)
+		return c.client.Apply(ctx, o.Path, o.Manifest)
+	})
 	if p.opts.Config.APIServer.Authentication == control.AuthenticationServiceAccount {
 		group.Go(func() error { return p.issueServiceAccountToken(ctx, c.client) })
 	}

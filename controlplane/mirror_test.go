@@ -3,6 +3,9 @@ package controlplane_test
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/stormglass/stormglass/controlplane/control"
 )
 
 // controlPlanePod returns a component's pod once a condition of it holds.
@@ -35,8 +40,15 @@ func podReady(p *corev1.Pod) bool {
 // followLog follows a component's log from its last line on.
 func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
 	t.Helper()
+	return readKubectl(t, nil, dir, "logs", "--follow", "--tail=1", pod)
+}
+
+// readKubectl runs kubectl in the namespace kube-system until the test ends and reads its output to the first line.
+func readKubectl(t *testing.T, stderr io.Writer, dir string, args ...string) *bufio.Scanner {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), programWithin)
-	cmd := exec.CommandContext(ctx, shared.Binary, "kubectl", "--dir", dir, "-n", "kube-system", "logs", "--follow", "--tail=1", pod)
+	cmd := exec.CommandContext(ctx, shared.Binary, append([]string{"kubectl", "--dir", dir, "-n", metav1.NamespaceSystem}, args...)...)
+	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -50,7 +62,7 @@ func followLog(t *testing.T, dir, pod string) *bufio.Scanner {
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		t.Errorf("%s: nothing to follow", pod)
+		t.Errorf("kubectl %s: no output", strings.Join(args, " "))
 	}
 	return lines
 }
@@ -88,4 +100,69 @@ func TestControlPlanePods(t *testing.T) {
 	before := controlPlanePod(t, kube, "etcd-control-plane", "is Ready", podReady)
 	ok(t, "kubectl", "--dir", c.Dir, "-n", "kube-system", "delete", "pod", before.Name)
 	controlPlanePod(t, kube, before.Name, "is Ready again", func(p *corev1.Pod) bool { return p.UID != before.UID && podReady(p) })
+}
+
+// forward forwards a free port of this machine to a component's pod and returns its address.
+func forward(t *testing.T, stderr io.Writer, dir, pod, port string) string {
+	t.Helper()
+	line := readKubectl(t, stderr, dir, "port-forward", "--address=127.0.0.1", "pod/"+pod, ":"+port).Text()
+	address, ok := strings.CutPrefix(line, "Forwarding from ")
+	address, _, arrow := strings.Cut(address, " -> ")
+	if !ok || !arrow {
+		t.Fatalf("kubectl port-forward pod/%s :%s says %q", pod, port, line)
+	}
+	return address
+}
+
+// TestPortForward reads each component's metrics through its pod, at the port that it has on a cluster made by kubeadm or by the
+// name of its port.
+func TestPortForward(t *testing.T) {
+	c := shared.Cluster()
+	kube := client(t, c, "admin")
+	ports := map[string]string{
+		control.KindEtcd: "2379", control.KindAPIServer: "6443", control.KindScheduler: "10259", control.KindControllerManager: "probe-port",
+	}
+	for _, component := range c.Components {
+		pod := controlPlanePod(t, kube, component.Kind+"-control-plane", "is Ready", podReady).Name
+		port := ports[component.Kind]
+		s := component.Scrape
+		scraper := https(t, s.CAFile, control.KeyPair{CertFile: s.CertFile, KeyFile: s.KeyFile})
+		code, body, err := do(t, scraper, http.MethodGet, "https://"+forward(t, os.Stderr, c.Dir, pod, port)+"/metrics", "")
+		if code != http.StatusOK || !strings.Contains(body, "\nprocess_start_time_seconds ") {
+			t.Errorf("%s, port %s: %d %v\n%s", pod, port, code, err, body)
+		}
+	}
+
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, err := do(t, http.DefaultClient, http.MethodGet, "http://"+forward(t, w, c.Dir, "kube-scheduler-control-plane", "10251")+"/metrics", ""); err == nil {
+		t.Errorf("port 10251 answers: %d", code)
+	}
+	const reason = "kube-scheduler-0 does not serve at port 10251 (forward port 10259)"
+	if said := bufio.NewScanner(r); !said.Scan() || !strings.Contains(said.Text(), reason) {
+		t.Errorf("%q does not say %q", said.Text(), reason)
+	}
+}
+
+// TestKubernetesEndpoint: the Service kubernetes leads to the API server.
+func TestKubernetesEndpoint(t *testing.T) {
+	c := shared.Cluster()
+	slices, err := client(t, c, "admin").DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil || len(slices.Items) != 1 {
+		t.Fatalf("%+v, %v", slices, err)
+	}
+	e := slices.Items[0]
+	if got := fmt.Sprintf("https://%s:%d", e.Endpoints[0].Addresses[0], *e.Ports[0].Port); got != c.Server || !*e.Endpoints[0].Conditions.Ready {
+		t.Errorf("%s is not %s, or is not ready", got, c.Server)
+	}
+	if got := ok(t, "kubectl", "--dir", c.Dir, "describe", "service", "kubernetes"); !strings.Contains(got, strings.TrimPrefix(c.Server, "https://")) {
+		t.Error(got)
+	}
 }

@@ -1,6 +1,6 @@
 // Package kubeletapi serves the API of kubelets (port 10250), for many nodes behind one listener. The API server
 // authenticates and authorizes each client. The address of the connection selects the node. It executes nothing:
-// exec and port-forward echo what the client sends.
+// exec and, unless the node is a Dialer, port-forward echo what the client sends.
 package kubeletapi
 
 import (
@@ -37,6 +37,12 @@ type Node interface {
 	Summary(now time.Time) *stats.Summary
 	// Log copies a container's log to w until it ends, or with Follow until ctx does.
 	Log(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, w io.Writer) error
+}
+
+// Dialer is a Node whose pods are real processes: port-forward connects to them.
+type Dialer interface {
+	// Dial connects to a port of a pod. It fails if the pod has no such port.
+	Dial(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error)
 }
 
 // Config of a Server.

@@ -34,7 +34,11 @@ func serveAttach(w http.ResponseWriter, r *http.Request, n Node) {
 
 func servePortForward(w http.ResponseWriter, r *http.Request, n Node) {
 	if pod, _, options, ok := open(w, r, n, portforward.NewV4Options); ok {
-		portforward.ServePortForward(w, r, echo{}, pod.Name, string(pod.UID), options,
+		var forwarder portforward.PortForwarder = echo{}
+		if d, ok := n.(Dialer); ok {
+			forwarder = dialed{d, pod}
+		}
+		portforward.ServePortForward(w, r, forwarder, pod.Name, string(pod.UID), options,
 			streamIdle, streamCreation, portforward.SupportedProtocols)
 	}
 }
@@ -71,6 +75,28 @@ func (echo) ExecInContainer(_ context.Context, _, _, _ string, cmd []string, in 
 
 func (echo) PortForward(_ context.Context, _, _ string, _ int32, stream io.ReadWriteCloser) error {
 	_, err := io.Copy(stream, stream)
+	return err
+}
+
+// dialed forwards to the processes of a pod.
+type dialed struct {
+	node Dialer
+	pod  *corev1.Pod
+}
+
+func (d dialed) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	conn, err := d.node.Dial(ctx, d.pod, port)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.Copy(conn, stream) // if the process left first, the copy below ends too
+		if c, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = c.CloseWrite() // the process may still answer
+		}
+	}()
+	_, err = io.Copy(stream, conn)
 	return err
 }
 

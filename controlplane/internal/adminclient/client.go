@@ -50,7 +50,8 @@ func New(keys pki.Dir, server string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1}, components)
+	// An API server warns of the type FQDN each time it is used: topology.KubernetesEndpoint.
+	kube, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server, QPS: -1, WarningHandler: rest.NoWarnings{}}, components)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/stormglass/stormglass/controlplane/control"
 	"github.com/stormglass/stormglass/controlplane/internal/pki"
 	"github.com/stormglass/stormglass/controlplane/internal/process"
+	"github.com/stormglass/stormglass/controlplane/internal/supervisor"
 	"github.com/stormglass/stormglass/controlplane/internal/topology"
 	"github.com/stormglass/stormglass/internal/kubeletapi"
 )
@@ -65,7 +70,10 @@ func (nodes *Nodes) serve(cfg Config, all []*node) (*kubeletapi.Server, error) {
 	return server, nil
 }
 
-var _ kubeletapi.Node = (*node)(nil)
+var (
+	_ kubeletapi.Node   = (*node)(nil)
+	_ kubeletapi.Dialer = (*node)(nil)
+)
 
 // Name is the name of the Node.
 func (n *node) Name() string { return n.name }
@@ -96,6 +104,36 @@ func (n *node) Log(ctx context.Context, pod *corev1.Pod, container string, o *co
 		}
 	}
 	return fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
+}
+
+// wellKnown are the secure ports in kubeadm's manifests and in metrics-server's. A plane's components listen at other
+// ports, so that several planes can run on one machine.
+var wellKnown = map[string]int32{
+	control.KindEtcd: 2379, control.KindAPIServer: 6443, control.KindScheduler: 10259, control.KindControllerManager: 10257,
+	control.KindCloudControllerManager: 10258, control.KindMetricsServer: 10250,
+}
+
+// port returns the port at which a component serves.
+func port(c supervisor.Snapshot) int32 {
+	_, digits, _ := strings.Cut(strings.TrimPrefix(c.Address, "https://"), ":")
+	n, _ := strconv.ParseInt(digits, 10, 32) // zero without an address
+	return int32(n)
+}
+
+// Dial connects to a component, by its own port or by the well-known one.
+func (n *node) Dial(ctx context.Context, pod *corev1.Pod, to int32) (net.Conn, error) {
+	for _, c := range n.cfg.components(n.index) {
+		if n.podName(c) != pod.Name {
+			continue
+		}
+		serves := port(c)
+		if to != serves && to != wellKnown[c.Kind] {
+			return nil, fmt.Errorf("%s does not serve at port %d (forward port %d)", c.Name, to, cmp.Or(wellKnown[c.Kind], serves))
+		}
+		dialer := net.Dialer{Timeout: within}
+		return dialer.DialContext(ctx, "tcp", net.JoinHostPort(topology.Host, strconv.Itoa(int(serves))))
+	}
+	return nil, fmt.Errorf("pod %q does not exist", pod.Name)
 }
 
 // Summary has what the components' processes use; the node's is the sum.

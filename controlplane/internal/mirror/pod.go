@@ -109,14 +109,20 @@ func (n *node) mirrorPod(c supervisor.Snapshot) *corev1.Pod {
 	return pod
 }
 
-// staticPod is kubeadm's, with the command line of the process, and without probes and volumes.
+func (n *node) podName(c supervisor.Snapshot) string { return c.Kind + "-" + n.name }
+
+// staticPod is kubeadm's, with the command line and the port of the process, and without probes and volumes.
 func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 	command := append([]string{c.Kind}, c.Args...)
 	image := n.image(c.Kind, c.Release)
 	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(n.name+"\n"+image+"\n"+strings.Join(command, "\n"))))[:32]
+	var ports []corev1.ContainerPort
+	if p := port(c); p > 0 {
+		ports = []corev1.ContainerPort{{Name: "probe-port", ContainerPort: p, HostPort: p, Protocol: corev1.ProtocolTCP}}
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: c.Kind + "-" + n.name, Namespace: metav1.NamespaceSystem,
+			Name: n.podName(c), Namespace: metav1.NamespaceSystem,
 			Labels: map[string]string{"component": c.Kind, "tier": "control-plane"},
 			Annotations: map[string]string{
 				configHash: hash, configSeen: c.Child.Started.Format(time.RFC3339Nano), configSource: "file",
@@ -127,7 +133,7 @@ func (n *node) staticPod(c supervisor.Snapshot) *corev1.Pod {
 			Tolerations:     []corev1.Toleration{{Effect: corev1.TaintEffectNoExecute, Operator: corev1.TolerationOpExists}},
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
-				Name: c.Kind, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command,
+				Name: c.Kind, Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: command, Ports: ports,
 				Resources: corev1.ResourceRequirements{Requests: requests[c.Kind]},
 			}},
 		},

@@ -110,9 +110,10 @@ type Snapshot struct {
 	Name, Kind string
 	// Release is the release of its program.
 	Release control.Release
-	// Args are the flags with which it was started, Log is the file of its output.
+	// Args are the flags with which it was started, Log is the file of its output, Address is the URL where it serves.
 	Args     []string
 	Log      string
+	Address  string
 	Ready    bool
 	Restarts int
 	Child    *process.Child
@@ -126,7 +127,7 @@ func (s *Supervisor) Snapshots() (all []Snapshot) {
 	for _, c := range s.components {
 		snapshot := Snapshot{
 			Name: c.process.Name, Kind: c.process.Kind, Release: c.process.Release, Args: c.flags, Log: s.plane.Layout.Log(c.process.Name),
-			Ready: c.ready && !c.child.Ended(), Restarts: c.restarts, Child: c.child,
+			Address: c.process.Address, Ready: c.ready && !c.child.Ended(), Restarts: c.restarts, Child: c.child,
 		}
 		if c.last != nil {
 			snapshot.Last = c.last.child
@@ -262,7 +263,7 @@ func (s *Supervisor) Fsync(name string) (fault.Fsync, error) {
 		return nil, err
 	}
 	if i.agent == nil {
-		return nil, fmt.Errorf("%s has no agent for fsync: it is no etcd member, or this is no Linux", name)
+		return nil, fmt.Errorf("%s has no fsync agent (only etcd members on Linux have one)", name)
 	}
 	return i.agent, nil
 }

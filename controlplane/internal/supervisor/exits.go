@@ -194,7 +194,7 @@ const (
 var (
 	// crashLine begins what Go, klog and etcd write when a process crashes.
 	crashLine = regexp.MustCompile(`^(panic: |fatal error: |F\d{4} |\{"level":"(fatal|panic|dpanic)")`)
-	// goCrash is a crashLine of Go, which says why on its own. The others may only repeat that something failed.
+	// goCrash is a crashLine of Go, which states the reason. Other crashLines may only repeat that something failed.
 	goCrash = regexp.MustCompile(`^(panic|fatal error): `)
 	// klogHead is the time and the place of a line of klog.
 	klogHead = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+\s+\d+ `)

@@ -89,7 +89,7 @@ func (m maker) apiServer(name string) *component {
 
 	c.setDeviation("bind-address", Host, "0.0.0.0", loopbackOnly)
 	c.setDeviation("advertise-address", Host, "", loopbackOnly)
-	c.setDeviation("endpoint-reconciler-type", "none", "lease", "the endpoint of the kubernetes Service may not be a loopback address")
+	c.setDeviation("endpoint-reconciler-type", "none", "lease", "an IPv4 endpoint of the kubernetes Service may not be a loopback address: the plane writes one of type FQDN")
 	c.setDeviation("anonymous-auth", "false", "true", "no anonymous request of any kind")
 	c.setDeviation("allow-privileged", "true", "false", "as kubeadm sets it: network and storage plugins run in privileged pods")
 	c.setDeviation("enable-admission-plugins", "NodeRestriction", "", "as every production cluster: a kubelet may write its own node and pods only")
@@ -102,6 +102,25 @@ func (m maker) apiServer(name string) *component {
 	c.audit(m.cfg, m.layout)
 	c.encrypt(m.cfg, m.layout)
 	return c
+}
+
+// KubernetesEndpoint is the endpoint of the Service kubernetes, which has the URL server. API servers refuse loopback
+// addresses of the types IPv4 and IPv6, and as Endpoints. kube-proxy ignores the type FQDN.
+func KubernetesEndpoint(server string) Object {
+	host, port, _ := strings.Cut(strings.TrimPrefix(server, "https://"), ":")
+	return Object{"/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes", fmt.Sprintf(`
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: kubernetes
+  namespace: default
+  labels: {kubernetes.io/service-name: kubernetes, endpointslice.kubernetes.io/managed-by: stormglass}
+addressType: FQDN
+endpoints:
+- addresses: [%q]
+  conditions: {ready: true}
+ports: [{name: https, port: %s, protocol: TCP}]
+`, host, port)}
 }
 
 func (m maker) etcdServers(apiServer string) []string {

@@ -72,7 +72,7 @@ func (m maker) schedulerDeviations() []control.Deviation {
 	if cfg.HasExtender() {
 		deviations = append(deviations, control.Deviation{
 			Component: control.KindScheduler, Setting: "extenders", Value: control.KindSchedulerExtender, Default: unset,
-			Reason: "scheduler.extender: it is asked of each pod, and is " + cfg.Extender,
+			Reason: "scheduler.extender: called for each pod; it is " + cfg.Extender,
 		})
 		cfg.Extender = ""
 	}
