@@ -1,62 +1,62 @@
-// Package loadgen drives load at a Kubernetes control plane and judges what
-// happened. Run runs a scenario (package scenario) and leaves a directory; Judge
-// reads that directory, and nothing else, and gives a Result (package result):
+// Package loadgen generates load on a Kubernetes control plane and judges the
+// effects. Run runs a scenario (package scenario) and writes a directory. Judge
+// reads only that directory and returns a Result (package result):
 //
 //	s, err := scenario.Read("rollout-500", nil)
 //	dir, err := loadgen.Run(ctx, loadgen.Options{Scenario: s, Progress: progress})
 //	res, err := loadgen.Judge(ctx, dir)
 //
-// Everything that a run measures is in its directory as it goes on, so a run that was
-// killed can be judged too. Without Options.Kubeconfig the run starts a control plane
-// of its own with the binary controlplane.
+// A run writes its measurements to the directory continuously, so a killed run can be
+// judged too. Without Options.Kubeconfig and Options.Plane, the run starts a separate
+// control plane with the binary controlplane.
 //
-// # Loads, actions and measurements of one's own
+// # Custom loads, actions and measurements
 //
-// A load of kind "custom" has the schedule, the bounds and the name that the scenario
-// gives it, and the requests of a Load in Options.Loads under that name:
+// A load of kind "custom" has its schedule, bounds and name from the scenario.
+// The Load in Options.Loads with that name makes its requests:
 //
 //	phases:
 //	  - {name: rush, for: 1m, load: [{kind: custom, name: login, rate: 50/s}]}
 //	gates:
 //	  - {name: logins, objective: request-latency, load: login, max: 200ms}
 //
-// Its arrivals are an open loop and its latencies count from the intended start, as
-// those of all loads. Counts and latencies are in result.Phase.Requests (verb "call"),
+// Like all loads, it is an open loop, and its latencies count from the intended start.
+// Counts and latencies are in result.Phase.Requests (verb "call"),
 // in the charts, and in the metrics stormglass_requests_total and
 // stormglass_request_seconds, so the objectives of requests apply to it.
 //
-// An action of kind "custom" is done by the Action in Options.Actions under its name. A
-// Measurement in Options.Measurements gives named figures of each phase; they are in
-// result.Phase.Custom and in the report, and a gate judges one by objective custom-figure:
+// The Action in Options.Actions with the name of an action of kind "custom" performs it. A
+// Measurement in Options.Measurements returns named figures of each phase. They are in
+// result.Phase.Custom and in the report, and a gate judges one by the objective custom-figure:
 //
 //	phases:
 //	  - {name: rotate, for: 1m, actions: [{kind: custom, name: rotate-keys}]}
 //	gates:
 //	  - {name: reconciled, objective: custom-figure, figure: reconcile/p99, max: 1s}
 //
-// A metric of a Collector in Options.Collectors is recorded with every scrape, as job
-// "loadgen". A gate reads it by PromQL:
+// Every scrape records the metrics of a Collector in Options.Collectors, as job
+// "loadgen". A gate reads them by PromQL:
 //
 //	gates:
 //	  - {name: sessions, expr: max(myapp_sessions), max: 1000}
 //
 // # In a Go test
 //
-// Package testplane runs scenarios in Go tests, on a control plane that is started once.
+// Package testplane runs scenarios in Go tests, on a control plane that it starts once.
 //
 // # Other functions
 //
-// RunVariants and Compare set the variants of a scenario side by side. JudgeBy judges a
-// run by other gates or by Prometheus' rules, ChartByName draws one chart, Prove judges
-// alerts. Nodes and Observe run simulated nodes and an observer alone. Usage and
+// RunVariants and Compare compare the variants of a scenario. JudgeBy judges a
+// run by other gates or by Prometheus rules, ChartByName draws one chart, and Prove judges
+// alerts. Nodes runs only simulated nodes, and Observe only an observer. Usage and
 // ExitCode map errors to the exit codes of the commands.
 //
 // # Stability
 //
-// Stable within v1alpha1, so that code and files of an older version go on to work: the
-// fields of a scenario file and of result.json (they are added, never renamed or given
+// Code and files of an older version continue to work within v1alpha1, because these are stable: the
+// fields of a scenario file and of result.json (fields are added, but never renamed or given
 // another meaning), the directory of a run, exit codes, Run, RunVariants, Judge,
-// JudgeBy, Options, Load, Action, Measurement and Progress. All else that this package exports serves the
+// JudgeBy, Options, Load, Action, Measurement and Progress. Everything else that this package exports serves the
 // commands and may change with them. Packages under internal cannot be imported.
 package loadgen
 
@@ -81,7 +81,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Exit codes of a judged run, and of one that never began.
+// The exit codes of a judged run, and of a run that never began.
 const (
 	ExitPass        = exitcode.Pass
 	ExitFail        = exitcode.Fail
@@ -90,67 +90,65 @@ const (
 	ExitUsage       = exitcode.Usage
 )
 
-// Options of a run. Scenario and Progress are needed, and Confirm with Kubeconfig. Kubeconfig
-// and Plane exclude each other.
+// Options are the options of a run. Scenario and Progress are required, and Confirm with
+// Kubeconfig. Kubeconfig and Plane exclude each other.
 type Options struct {
 	Scenario *scenario.Scenario
-	// Overrides are the path=value settings that the scenario was read with, and
-	// WithoutGates the gates that were left out of it, for the record.
+	// Overrides are the path=value settings with which the scenario was read, and
+	// WithoutGates the gates that were left out. Both are only recorded.
 	Overrides, WithoutGates []string
-	// WithoutHooks: its hooks were left out, for the record (Scenario.DropHooks does it).
+	// WithoutHooks records that the hooks were left out. Scenario.DropHooks leaves them out.
 	WithoutHooks bool
-	// Out is the run directory, new or empty; empty means runs/TIME-NAME.
+	// Out is the run directory, which must be new or empty; "" means runs/TIME-NAME.
 	Out string
-	// Kubeconfig names a user's cluster. Without it and Plane a control plane is started for
-	// the run.
+	// Kubeconfig names a user's cluster. Without it and Plane, the run starts a control plane.
 	Kubeconfig Kubeconfig
-	// Targets is a file of further scrape targets of a user's cluster.
+	// Targets is a file with additional scrape targets of a user's cluster.
 	Targets string
-	// ControlPlane is the binary controlplane; empty means beside this program, then
-	// PATH.
+	// ControlPlane is the path of the binary controlplane. Empty means next to this program, then
+	// in PATH.
 	ControlPlane string
-	// Plane is the directory of a running control plane of Stormglass (`controlplane up --dir`),
-	// which the run leaves running; empty means none. Everything that the run makes there is
-	// removed at its end.
+	// Plane is the directory of a running control plane (`controlplane up --dir`). The run
+	// leaves it running, and removes everything that it created there at its end.
 	Plane string
 	// Loads make the requests of the scenario's loads of kind "custom", by name.
 	Loads map[string]Load
-	// Actions do the scenario's actions of kind "custom", by name.
+	// Actions perform the scenario's actions of kind "custom", by name.
 	Actions map[string]Action
-	// Measurements give figures of each phase, by name.
+	// Measurements return figures of each phase, by name.
 	Measurements map[string]Measurement
-	// Collectors are recorded beside the generator's own metrics. Their names must not
-	// begin with stormglass_, go_ or process_.
+	// Collectors are recorded in addition to the generator's own metrics. The names of their metrics
+	// must not begin with stormglass_, go_ or process_.
 	Collectors []prometheus.Collector
-	// Observe is the address, HOST:PORT, at which the run is served by Prometheus'
-	// query API while it goes on; empty means nowhere. ObservePublic allows one that
-	// other machines reach, without a password.
+	// Observe is the address, HOST:PORT, at which Prometheus' query API serves the run
+	// while it is active. Empty means that it is not served. ObservePublic allows an address that
+	// other machines can reach, without a password.
 	Observe       string
 	ObservePublic bool
-	// Prometheus scrapes the user's cluster already: its samples are copied, and
-	// nothing is scraped. Nil means there is none.
+	// Prometheus names a Prometheus that scrapes the user's cluster. The run copies its samples
+	// instead of scraping. Nil means that the run scrapes.
 	Prometheus *Prometheus
-	// RemoteWrite names a receiver that the run's samples are sent to while it goes on. The
-	// zero value: none.
+	// RemoteWrite names a receiver to which the run sends its samples while it is active. The
+	// zero value means no receiver.
 	RemoteWrite RemoteWrite
-	// Workers divide the loads and nodes among several generators. The zero value: this process does all.
+	// Workers divide the loads and nodes among several generators. The zero value means that this process does all.
 	Workers Workers
-	// Confirm is asked before anything is made in a user's cluster.
+	// Confirm is called before the run creates anything in a user's cluster.
 	Confirm func(context.Context, Plan) (bool, error)
 	// Progress shows the run.
 	Progress Progress
-	// Control commands the run while it goes on: pauses of load, ends of phases. Nil: nothing does.
+	// Control pauses the load and ends phases while the run is active. Nil means no control.
 	Control *Control
-	// Hurry is closed when the user, who has ended the context, no longer waits for
-	// the end in order: what is still to be removed stays, the report is written.
-	// Nil: they always wait.
+	// Hurry is closed when the user, after canceling the context, no longer waits for
+	// an orderly end. The run then leaves the remaining objects and still writes the report.
+	// Nil means that the user always waits.
 	Hurry <-chan struct{}
-	// Fuse ends the run early and bounds what it sends; on a user's cluster it also guards the cluster. The zero value: the
-	// usual conditions and the lock on a user's cluster, else nothing.
+	// Fuse ends the run early and limits what it sends. On a user's cluster it also guards the cluster. The zero value means
+	// the default conditions and the lock on a user's cluster, and nothing on other planes.
 	Fuse Fuse
 }
 
-// internal are the options for package run.
+// internal returns the options for package run.
 func (o Options) internal() run.Options {
 	callers := map[string]load.Caller{}
 	for name, l := range o.Loads {
@@ -174,35 +172,35 @@ func (o Options) internal() run.Options {
 
 // Load makes the requests of a load of kind "custom".
 type Load interface {
-	// Prepare makes what Do needs, before the first phase. cfg is the identity of load
-	// on the target, namespace the run's own, labels those that everything made for
-	// the run carries, so that it is removed. On a user's cluster the identity has the
-	// rights of the scenario's other loads only.
+	// Prepare creates what Do needs, before the first phase. cfg is the load's identity
+	// on the target, and namespace the run's namespace. Every object created for the run must
+	// have labels, so that it is removed. On a user's cluster the identity has only the
+	// rights of the scenario's other loads.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
-	// Do makes one request and returns when its answer has come. It is called from as
-	// many goroutines as the load's maxInFlight. ctx ends after the load's timeout. No
-	// error counts as status 200, an error of client-go as its HTTP status, others by
+	// Do makes one request and returns after its answer. It is called from as
+	// many goroutines as the load's maxInFlight. ctx ends after the load's timeout. A nil
+	// error counts as status 200, an error of client-go as its HTTP status, and other errors by
 	// kind, as in result.Requests.Outcomes.
 	Do(ctx context.Context) error
 }
 
-// Action does an action of kind "custom".
+// Action performs an action of kind "custom".
 type Action interface {
-	// Do does the action and returns when it is done: the phase's next action waits for it.
-	// Its arguments are those of Load.Prepare. An error ends the run with exit code 4.
+	// Do performs the action and returns when it is done. The phase's next action waits for it.
+	// The arguments are as in Load.Prepare. An error ends the run with exit code 4.
 	Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 }
 
-// Measurement gives figures of each phase.
+// Measurement returns figures of each phase.
 type Measurement interface {
-	// Prepare begins what lasts for the whole run, before the first phase. Its arguments are
-	// those of Load.Prepare. ctx ends after the last phase. An error ends the run with exit code 4.
+	// Prepare starts everything that lasts for the whole run, before the first phase. The arguments are
+	// as in Load.Prepare. ctx ends after the last phase. An error ends the run with exit code 4.
 	Prepare(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error
 	// Start begins a phase, before its loads and actions.
 	Start(ctx context.Context, phase string) error
 	// Stop ends the phase that Start began, after its loads, and returns its figures. It may
-	// wait for what is still under way. After an error of Start, which Stop does not follow,
-	// or of Stop gates on its figures have no data.
+	// wait for pending work. If Start fails, Stop is not called. After an error of Start or
+	// Stop, gates on the figures have no data.
 	Stop(ctx context.Context) ([]Figure, error)
 }
 
@@ -211,9 +209,9 @@ type Figure = result.CustomFigure
 
 // Progress shows a run. Its methods are called from several goroutines.
 type Progress interface {
-	// Step is one line about something done or begun.
+	// Step reports in one line what was done or begun.
 	Step(line string)
-	// Live is the state of the run, once a second.
+	// Live reports the state of the run, once a second.
 	Live(Snapshot)
 }
 
@@ -223,36 +221,36 @@ type (
 	// PhaseState is a phase in a Snapshot, StopState a condition that ends the run early.
 	PhaseState = run.PhaseState
 	StopState  = run.StopState
-	// Control pauses the load of a run that goes on, and ends its phases.
+	// Control pauses the load of an active run, and ends its phases.
 	Control = run.Control
-	// Web is the page of a run that goes on, for a browser of this machine.
+	// Web serves the page of an active run to browsers on this machine.
 	Web = web.Server
-	// Plan lists what a run will make in a user's cluster. String formats it.
+	// Plan lists what a run will create in a user's cluster. String formats it.
 	Plan = cluster.Plan
-	// Prometheus names a Prometheus whose samples are copied in place of scrapes.
+	// Prometheus names a Prometheus whose samples a run copies instead of scraping.
 	Prometheus = promimport.Config
 )
 
-// ErrPaused is the error of Control.Pause while load is paused.
+// ErrPaused is the error of Control.Pause while the load is paused.
 var ErrPaused = run.ErrPaused
 
-// OpenWeb takes HOST:PORT, an address of this machine, for the page of a run. Nothing is served before Web.Start.
+// OpenWeb opens addr, HOST:PORT of this machine, for the page of a run. Web.Start begins to serve it.
 func OpenWeb(addr string) (*Web, error) { return web.Open(addr) }
 
-// Run runs a scenario and returns its directory. An error means that there is
-// nothing to judge; a run that was interrupted, or whose environment failed
-// under it, has a directory that says so.
+// Run runs a scenario and returns its directory. On an error there is nothing to
+// judge. If the run is interrupted or its environment fails, Run returns no error
+// and the directory says so.
 func Run(ctx context.Context, o Options) (dir string, err error) { return run.Run(ctx, o.internal()) }
 
-// RunVariants runs all variants of a scenario, one after another, each on a plane
-// of its own and in a directory of its name, and compares them. A variant that
-// cannot run does not stop the others; an interrupt does, and those that have run
-// are compared. An error means that there is nothing to compare.
+// RunVariants runs all variants of a scenario, one after another, each on a separate
+// plane and in a directory with its name, and compares them. If a variant cannot run,
+// the remaining variants still run. After an interrupt it compares the variants that
+// have run. On an error there is nothing to compare.
 func RunVariants(ctx context.Context, o Options) (c result.Comparison, dir string, err error) {
 	return compare.Run(ctx, o.internal())
 }
 
-// Check reports what is wrong with the gates of a scenario and of its variants.
+// Check returns the errors in the gates of a scenario and of its variants.
 func Check(s *scenario.Scenario) error {
 	return s.Check(func(s *scenario.Scenario) error {
 		if _, err := gate.Compile(s); err != nil {
@@ -267,12 +265,12 @@ func Check(s *scenario.Scenario) error {
 	})
 }
 
-// Warnings says in a line each what is probably not meant in a scenario and in its
+// Warnings returns one line for each probable mistake in a scenario and in its
 // variants.
 func Warnings(s *scenario.Scenario) []string {
-	all := append(s.Warnings(), gate.Warnings(s)...)
+	all := slices.Concat(s.Warnings(), s.Unserved(), gate.Warnings(s))
 	for _, v := range s.AllVariants() {
-		for _, w := range v.Warnings() {
+		for _, w := range append(v.Warnings(), v.Unserved()...) {
 			if !slices.Contains(all, w) {
 				all = append(all, w)
 			}
@@ -284,25 +282,26 @@ func Warnings(s *scenario.Scenario) []string {
 	return all
 }
 
-// MissingReleases says in a line each which controlplane programs of other versions a run of a scenario or of one of its
-// variants would lack on this machine. controlplane is the program as in Options; where there is none nothing is said.
+// MissingReleases returns one line for each controlplane program of another version that a run of a scenario or of one of
+// its variants would lack on this machine. controlplane is the program, as in Options. Without a controlplane program,
+// MissingReleases returns nothing.
 func MissingReleases(ctx context.Context, s *scenario.Scenario, controlplane string) []string {
 	return run.MissingReleases(ctx, s, controlplane)
 }
 
-// CheckVariant refuses a variant that sets fields of the control plane in a run on a
-// user's cluster, where they are not applied.
+// CheckVariant returns an error if a variant sets fields of the control plane in a run on
+// a user's cluster, where they have no effect.
 func CheckVariant(s *scenario.Scenario, name string, kubeconfig Kubeconfig) error {
 	return compare.CheckVariant(s, name, kubeconfig)
 }
 
-// CheckPrometheus reports what is wrong with p, without connecting.
+// CheckPrometheus returns an error if p is invalid. It does not connect.
 func CheckPrometheus(p Prometheus) error {
 	_, err := promimport.New(p)
 	return err
 }
 
-// Usage marks an error as the user's to mend: ExitUsage.
+// Usage marks an error as a usage error, with exit code ExitUsage.
 func Usage(err error) error { return exitcode.UsageError(err) }
 
 // ExitCode returns the exit code for an error.

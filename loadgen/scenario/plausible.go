@@ -13,32 +13,32 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// minPhase is the shortest phase: scrapes are no closer together.
+// minPhase is the shortest phase: scrapes are at least that far apart.
 const minPhase = time.Second
 
-// forecast is how the workload and the nodes stand as phases go by, as far as it is
-// known before the run.
+// forecast tracks the expected state of the workload and the nodes through the phases, as far as
+// it is known before the run.
 type forecast struct {
 	v     *validator
 	alive map[string]*placed // workloads by name
-	// disturbed: something was done to pods or nodes since they were last awaited.
+	// disturbed: an action or fault affected pods or nodes since the run last waited for them.
 	disturbed      bool
-	podsNeverReady bool // some pods were found never to become ready
+	podsNeverReady bool // some pods can never become ready
 	fleet
 }
 
 // placed is a workload and the phase of the last action on it.
 type placed struct {
 	Action
-	made    string // where its deploy stands
-	path    string // of the field that its number of replicas follows from
+	made    string // path of its deploy
+	path    string // path of the field that determines its replicas
 	since   int
-	update  *Action // the last rollingUpdate since pods were awaited, of pods of an earlier phase
-	updated string  // where it stands
+	update  *Action // the last rollingUpdate of pods of an earlier phase since the run last waited for pods
+	updated string  // path of update
 }
 
-// forecast checks what is known before the run: conditions that hold at once or never,
-// pods that no node holds, faults without their target.
+// forecast checks what is known before the run: conditions that are true at once or never,
+// pods that fit on no node, faults without a target.
 func (v *validator) forecast() {
 	c := &forecast{v: v, alive: map[string]*placed{}}
 	c.otherwiseNotReady, c.later = !v.s.registersAtOnce(), v.s.Nodes.Later
@@ -61,7 +61,7 @@ func (v *validator) forecast() {
 		case "podsReady":
 			c.awaitPods(path, i, p)
 		case "nodesReady":
-			if len(v.errs) == before { // else what nodes do is not known
+			if len(v.errs) == before { // otherwise the state of the nodes is unknown
 				c.awaitReady(path, p, notReady)
 			}
 		case "nodesNotReady":
@@ -76,7 +76,7 @@ func (v *validator) forecast() {
 }
 
 func (c *forecast) act(path string, phase int, all *Action) {
-	if all.Kind == "create" || all.OnObjects() { // of no pods that are known
+	if all.Kind == "create" || all.OnObjects() { // the forecast does not track their pods
 		return
 	}
 	for _, a := range all.Each() {
@@ -93,7 +93,7 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	case a.Kind == "deploy":
 		c.alive[a.Name] = &placed{Action: *a, made: path, path: path + ".replicas", since: phase}
 		c.checkSpread(path, a)
-	case d == nil: // validator.action says so
+	case d == nil: // validator.action reports it
 	case a.Kind == "delete":
 		delete(c.alive, a.Name)
 	case a.Kind == "scale":
@@ -108,7 +108,7 @@ func (c *forecast) actOnOne(path string, phase int, a *Action) {
 	}
 }
 
-// nodeLabels are those by which simulated nodes differ or are found.
+// nodeLabels lists the labels that distinguish or select simulated nodes.
 func (c *forecast) nodeLabels() []string {
 	all := []string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 	if len(c.v.s.Nodes.Shapes) > 0 {
@@ -134,7 +134,7 @@ func (c *forecast) checkSpread(path string, a *Action) {
 	}
 }
 
-// awaitPods checks that pods can become ready in the phase, and that they are not.
+// awaitPods checks that the pods can become ready in the phase and are not ready already.
 func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 	at := path + ".until"
 	nodes, names := c.v.s.Nodes, c.v.s.Awaited(p)
@@ -144,7 +144,7 @@ func (c *forecast) awaitPods(path string, phase int, p *Phase) {
 		c.v.fail(at, "add actions: [{kind: deploy, name: web, replicas: 100}], or write for: 30s", "podsReady holds at once: nothing is deployed by phase %q", p.Name)
 	case nodes.Count == 0:
 		c.v.fail(at, "set nodes.count", "podsReady never holds: there are no simulated nodes to run pods")
-	case c.podsNeverReady: // said once
+	case c.podsNeverReady: // reported once
 	case c.registered() == 0:
 		c.v.fail(at, "add a nodeScaleUp before, or lower nodes.later", "podsReady never holds: no node has registered")
 	case c.live() <= 0:
@@ -191,7 +191,7 @@ func (c *forecast) starting(phase int, p *Phase) {
 	}
 }
 
-// opening checks that watches that are awaited have the time to open at their rate.
+// opening checks that a phase that waits for watches is long enough to open them at their rate.
 func (c *forecast) opening(path string, p *Phase) {
 	length := p.Within.D()
 	if !p.Until.Is("watchesOpen") || length == 0 {
@@ -218,8 +218,8 @@ func (c *forecast) bursts(path string, p *Phase) {
 	}
 }
 
-// StartsPods lists the phases in which pods may start: those with a CronJob, or with another
-// workload and something done to pods or nodes since pods were last awaited.
+// StartsPods lists the phases in which pods may start: phases with a CronJob, or with another
+// workload if pods or nodes were disturbed since the run last waited for pods.
 func (s *Scenario) StartsPods() []string {
 	var all []string
 	alive := map[string]string{} // kinds by name
@@ -243,7 +243,7 @@ func (s *Scenario) StartsPods() []string {
 	return all
 }
 
-// unserved lists the resources that only a cluster with their definitions serves.
+// unserved returns warnings for resources that only a cluster with their definitions serves.
 func (s *Scenario) unserved() []string {
 	var all []string
 	early := namesOf(slices.DeleteFunc(s.CustomResources(), func(c CustomResource) bool { return !c.Early }), func(c CustomResource) string { return c.Name })
@@ -253,7 +253,7 @@ func (s *Scenario) unserved() []string {
 			if len(l.Mix) > 0 {
 				path = fmt.Sprintf("%s.mix[%d].resource", l.Path, i)
 			}
-			hint := "define it in setup or objects, or run it with --kubeconfig against a cluster with its definition"
+			hint := "create its CustomResourceDefinition in setup or objects, or run with --kubeconfig on a cluster that serves it"
 			switch {
 			case slices.Contains(early, o.Resource) || o.Resource == "" || o.Resource == WidgetResource || !custom(o.Resource):
 				continue
@@ -263,7 +263,7 @@ func (s *Scenario) unserved() []string {
 				}
 				hint = "write controlPlane: {metricsServer: {replicas: 1}}"
 			}
-			all = append(all, s.Errorf(path, hint, "%s is no resource of Kubernetes: the bundled control plane has none", o.Resource).Error())
+			all = append(all, s.Errorf(path, hint, "a bundled control plane does not serve %s", o.Resource).Error())
 		}
 	}
 	return all

@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// schemaOf knows the resources of Kubernetes and their fields. Of custom resources only a cluster knows them.
+// schemaOf knows the resources of Kubernetes and their fields, but not the fields of custom resources, which only a cluster knows.
 type schemaOf struct{ s *Scenario }
 
-// Resource returns an error if there is none of that name that can be watched.
+// Resource returns an error if Kubernetes has no resource with the name that can be watched.
 func (x schemaOf) Resource(name string) error {
 	of, ok := builtIns()[name]
 	switch {
@@ -35,7 +35,7 @@ func (x schemaOf) Resource(name string) error {
 	return nil
 }
 
-// Field returns an error if the objects of a resource have no such field.
+// Field returns an error if objects of the resource do not have the field.
 func (x schemaOf) Field(resource string, path []string) error {
 	of, ok := builtIns()[resource]
 	if !ok {
@@ -73,7 +73,7 @@ func (x schemaOf) Field(resource string, path []string) error {
 	return nil
 }
 
-// Followed are the sets of objects that conditions and transitions are about, once each.
+// Followed lists the sets of objects in conditions and transitions, each once.
 func (s *Scenario) Followed() []condition.Set {
 	var all []condition.Set
 	for _, f := range s.followedAt() {
@@ -91,7 +91,7 @@ type followedAt struct {
 	sets []condition.Set
 }
 
-// followedAt are the sets of objects by the fields that name them. What does not compile is left out.
+// followedAt lists the sets of objects by the fields that name them. It omits fields that do not compile.
 func (s *Scenario) followedAt() (all []followedAt) {
 	for i := range s.Phases {
 		if u := s.Phases[i].Until; u.OfObjects() {
@@ -114,7 +114,7 @@ func (s *Scenario) followedAt() (all []followedAt) {
 	return all
 }
 
-// unservedSets are warnings of conditions and transitions over resources that a bundled control plane lacks.
+// unservedSets returns warnings for conditions and transitions on resources that a bundled control plane lacks.
 func (s *Scenario) unservedSets() (all []string) {
 	defined := s.DefinedLater()
 	for _, f := range s.followedAt() {
@@ -122,8 +122,8 @@ func (s *Scenario) unservedSets() (all []string) {
 			if !custom(set.Resource) || slices.Contains(defined, set.Resource) {
 				continue
 			}
-			all = append(all, s.Errorf(f.path, "define it in setup, in objects or by an action, or run it with --kubeconfig against a cluster with its definition",
-				"%s is no resource of Kubernetes: the bundled control plane has none", set.Resource).Error())
+			all = append(all, s.Errorf(f.path, "create its CustomResourceDefinition in setup, in objects or by an action, or run with --kubeconfig on a cluster that serves it",
+				"a bundled control plane does not serve %s", set.Resource).Error())
 		}
 	}
 	return all

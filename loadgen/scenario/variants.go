@@ -10,8 +10,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// parseVariants reads the scenario once more for each of its variants, with the
-// variant's fields laid over it. An error names the variant.
+// parseVariants reads the scenario again for each of its variants, with the
+// variant's fields applied. Errors name the variant.
 func (s *Scenario) parseVariants(file string, data []byte, overrides []string) error {
 	var errs []error
 	for i, v := range s.Variants {
@@ -27,8 +27,8 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// A fault that only one variant has must not be what gives it links that the
-	// others are without: they would be compared by their proxies.
+	// If a fault turns links on in one variant, turn them on in all variants. Otherwise
+	// the proxies of the links would distort the comparison.
 	for _, from := range s.variants {
 		if !from.linksOn {
 			continue
@@ -42,7 +42,7 @@ func (s *Scenario) parseVariants(file string, data []byte, overrides []string) e
 	return nil
 }
 
-// needLinks turns networkFaults on for what stands at a path, unless it was said what it is to be.
+// needLinks turns networkFaults on for the fault at path, unless the scenario sets networkFaults.
 func (s *Scenario) needLinks(path string) bool {
 	if s.ControlPlane.NetworkFaults != "" || s.ControlPlane.HasLinks() {
 		return false
@@ -55,14 +55,14 @@ func (s *Scenario) needLinks(path string) bool {
 func (s *Scenario) keepGates() {
 	s.Gates = slices.DeleteFunc(s.Gates, func(g Gate) bool { return len(g.Variants) > 0 && !slices.Contains(g.Variants, s.Variant) })
 	for i := range s.Gates {
-		s.Gates[i].Variants = nil // the others are not known any more
+		s.Gates[i].Variants = nil // the other variants are unknown from here on
 	}
 }
 
-// AllVariants are the scenarios of all variants, in their order.
+// AllVariants returns the scenarios of all variants, in order.
 func (s *Scenario) AllVariants() []*Scenario { return s.variants }
 
-// WithVariant is the scenario of one variant.
+// WithVariant returns the scenario of one variant.
 func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 	known := namesOf(s.variants, func(v *Scenario) string { return v.Variant })
 	if i := slices.Index(known, name); i >= 0 {
@@ -78,8 +78,8 @@ func (s *Scenario) WithVariant(name string) (*Scenario, error) {
 	return nil, fmt.Errorf("--variant %s: scenario %s has no such variant (%s)", name, s.Name, hint)
 }
 
-// Warnings say in a line each, with file, line and field, what works and is not
-// wise, and what was turned on without being asked for.
+// Warnings returns, one line each with file, line and field, what works but is not
+// advisable, and what was turned on without being requested.
 func (s *Scenario) Warnings() []string {
 	var all []string
 	for _, p := range s.ControlPlane.Warnings() {
@@ -89,14 +89,16 @@ func (s *Scenario) Warnings() []string {
 		all = append(all, s.Errorf(s.linksFor, "written into the scenario, controlPlane.networkFaults: on is no surprise",
 			"networkFaults is on%s, for links that can be cut: their proxies are a deviation from upstream", s.linksOf).Error())
 	}
-	all = append(all, s.unserved()...)
-	all = append(all, s.unservedSets()...)
 	all = append(all, s.sparse()...)
 	all = append(all, s.replayLengths()...)
 	return all
 }
 
-// Faults lists every fault with the path of each.
+// Unserved lists the custom resources that the scenario uses and does not define, in a line each. A bundled control plane
+// does not serve them; a user's cluster may.
+func (s *Scenario) Unserved() []string { return append(s.unserved(), s.unservedSets()...) }
+
+// Faults lists all faults with their paths.
 func (s *Scenario) Faults() []PlacedFault {
 	var all []PlacedFault
 	for i := range s.Phases {
@@ -108,11 +110,11 @@ func (s *Scenario) Faults() []PlacedFault {
 	return all
 }
 
-// everyVariant is the word for all variants, so that none may be called that.
+// everyVariant is the word that selects all variants, so no variant may have this name.
 const everyVariant = "all"
 
-// fixed are the fields that variants of one scenario have in common: what is
-// compared has to be the same.
+// fixed lists the fields that all variants of a scenario must share, because a comparison
+// needs them to be equal.
 var fixed = []string{"apiVersion", "kind", "name", "variants", "variant", "compare", "capacity"}
 
 func (v *validator) variants() {
@@ -144,7 +146,7 @@ func (v *validator) over(path string, names []string) {
 		if v.s.Phase(name) == nil {
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "phases: "+strings.Join(v.s.PhaseNames(), ", "), "no phase %q", name)
 		}
-		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // else said of the phases
+		if slices.Contains(names[:j], name) && (v.s.doc == nil || v.s.doc.Written(path)) { // otherwise the check of phases reports it
 			v.fail(fmt.Sprintf("%s[%d]", path, j), "name each phase once", "phase %q is there twice", name)
 		}
 	}
@@ -156,12 +158,12 @@ func (v *validator) signal(path, name string) {
 	}
 }
 
-// known refuses a name that none of the others is.
+// known refuses a name that is not in all.
 func (v *validator) known(path, what, name string, all []string) {
 	if slices.Contains(all, name) {
 		return
 	}
-	hint := "there are none"
+	hint := "none are defined"
 	if len(all) > 0 {
 		hint = what + "s: " + strings.Join(all, ", ")
 	}
@@ -202,8 +204,8 @@ func (v *validator) signals() {
 	}
 }
 
-// apart refuses a phase that is of two of a signal's windows, and windows after
-// the fault that lie before it.
+// apart refuses a phase that belongs to two of a signal's windows, and an after window
+// that lies before the fault.
 func (v *validator) apart(path string, s *Signal) {
 	both := func(field string, phases []string, other string, others []string) {
 		for j, name := range phases {
@@ -223,7 +225,7 @@ func (v *validator) apart(path string, s *Signal) {
 	}
 }
 
-// compare checks what can be known without the objectives; package gate checks the rest.
+// compare does the checks that need no objectives; package gate does the rest.
 func (v *validator) compare() {
 	seen := map[string]bool{}
 	for i := range v.s.Compare {
@@ -232,7 +234,7 @@ func (v *validator) compare() {
 		v.uniqueName(path, "figure", f.Name, seen)
 		v.oneSource(path, fmt.Sprintf("figure %q", f.Name), "shows", f.Objective, f.Expr)
 		if v.unit(path+".unit", f.Unit); f.Unit != "" && f.Expr == "" && f.Objective != CustomFigure {
-			v.fail(path+".unit", "leave it out", "objective %s has a unit of its own", f.Objective)
+			v.fail(path+".unit", "leave it out", "objective %s has its own unit", f.Objective)
 		}
 		if f.Better != "" {
 			if v.oneOf(path+".better", f.Better, "lower", "higher"); f.Expr == "" && f.Objective != CustomFigure {
@@ -248,7 +250,7 @@ func (v *validator) compare() {
 	}
 }
 
-// capacity checks the range; that the field takes its ends is found out by reading the scenario with them.
+// capacity checks the range. Whether the field accepts both ends is checked by reading the scenario with them.
 func (v *validator) capacity() {
 	c := v.s.Capacity
 	if c == nil {
@@ -282,7 +284,7 @@ func (v *validator) gateVariants(path string, g *Gate) {
 	}
 }
 
-// workloadFields are the fields of an action on workloads that not all kinds take.
+// workloadFields lists the fields of an action on workloads that not all kinds take.
 func (a *Action) workloadFields(recorded bool) []field {
 	return []field{
 		{"replicas", a.Replicas != 0, "deploy scale"}, {"service", a.Service, "deploy"}, {"evictAfter", a.EvictAfter != 0, "deploy"},
