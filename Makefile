@@ -25,11 +25,17 @@ help: ## List the targets
 
 build: loadgen controlplane ## Build bin/loadgen and bin/controlplane
 
-loadgen: ## Build bin/loadgen only (seconds: it links no Kubernetes server)
-	go build -ldflags '-s -w $(STAMP)' -o $(BIN)/loadgen ./cmd/loadgen
+# $(PROGRESS) FLAGS PACKAGE: how far a build is, instead of its output of -v.
+PROGRESS = 2>&1 | $(BIN)/progress
+$(BIN)/progress: tools/progress.go
+	go build -o $@ $<
 
-controlplane: ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
-	go build $(MODFILE) -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/controlplane$(OF) ./cmd/controlplane
+loadgen: $(BIN)/progress ## Build bin/loadgen only (seconds: it links no Kubernetes server)
+	set -o pipefail; go build -ldflags '-s -w $(STAMP)' -v -o $(BIN)/loadgen ./cmd/loadgen $(PROGRESS) ./cmd/loadgen
+
+controlplane: $(BIN)/progress ## Build bin/controlplane only, or of an older version bin/controlplane-1.36: VERSION=1.36 (minutes, once)
+	set -o pipefail; go build $(MODFILE) -ldflags '-s -w $(LDFLAGS) $(STAMP)' -v -o $(BIN)/controlplane$(OF) ./cmd/controlplane \
+	  $(PROGRESS) $(MODFILE) ./cmd/controlplane
 
 flags: ## Write the table of a version's flags and feature gates: VERSION=1.36
 	go test $(MODFILE) ./controlplane/internal/component -run Flags -update

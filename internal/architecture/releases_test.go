@@ -53,13 +53,13 @@ func buildFlags(t *testing.T, r control.Release) []string {
 		t.Fatalf("make -n controlplane: %v", err)
 	}
 	for line := range strings.Lines(string(out)) {
-		if rest, ok := strings.CutPrefix(line, "go build "); ok {
+		if _, rest, ok := strings.Cut(line, "go build "); ok {
 			flags, _, _ := strings.Cut(rest, "-ldflags")
 			if strings.Contains(flags, "-modfile=") {
 				return strings.Fields(flags)
 			}
 		}
 	}
-	t.Fatalf("make builds %s without a module file of its own:\n%s", r.Minor, out)
+	t.Fatalf("make builds %s without a separate module file:\n%s", r.Minor, out)
 	return nil
 }
