@@ -134,7 +134,7 @@ func Rules() ([]Alert, error) {
 		}
 	}
 	for name := range proofs {
-		return nil, fmt.Errorf("the table has %s, which is no alert", name)
+		return nil, fmt.Errorf("the table names %s, which is not an alert", name)
 	}
 	return all, nil
 }

@@ -118,6 +118,6 @@ func TestCloud(t *testing.T) {
 		return apierrors.IsNotFound(err)
 	})
 	if _, err := admin.Nodes().Get(t.Context(), "control-plane", metav1.GetOptions{}); err != nil {
-		t.Errorf("the node of the components, which is no instance: %v", err)
+		t.Errorf("the node of the components, which is not an instance: %v", err)
 	}
 }

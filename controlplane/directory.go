@@ -180,7 +180,7 @@ func fits(l topology.Layout, cfg control.Config) error {
 		return fmt.Errorf("etcd.members: the data in %s is of %d members, not of %d (%s)", l.Dir, was, is, hint)
 	}
 	if is > 1 && last.HasLinks() != cfg.HasLinks() {
-		return fmt.Errorf("networkFaults: the %d members whose data is in %s know each other by other addresses (leave it as it was, or %s)", is, l.Dir, hint)
+		return fmt.Errorf("networkFaults: the %d members whose data is in %s know each other by other addresses (keep the previous setting, or %s)", is, l.Dir, hint)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (b *broken) pause(t *testing.T) {
 		t.Errorf("a kill in a pause: exit %d\n%s", code, stderr)
 	}
 	b.fault(t, "clear", "1")
-	eventually(t, 30*time.Second, "the scheduler goes on", func() bool { return !stopped() })
+	eventually(t, 30*time.Second, "the scheduler continues", func() bool { return !stopped() })
 	controlPlanePod(t, b.kube, schedulerPod, "is Ready after a pause", podReady)
 }
 
@@ -220,7 +220,7 @@ func (b *broken) partition(t *testing.T) {
 
 func (b *broken) webhook(t *testing.T) {
 	b.fault(t, "webhook", "--resource", "configmaps", "--fails")
-	if err := b.write("denied", 1, patience); err == nil || !strings.Contains(err.Error(), "this webhook fails, as it was asked to") {
+	if err := b.write("denied", 1, patience); err == nil || !strings.Contains(err.Error(), "injected webhook failure") {
 		t.Errorf("a write that a webhook does not answer: %v", err)
 	}
 	b.fault(t, "clear")
@@ -237,7 +237,7 @@ func (b *broken) neighbour(t *testing.T) {
 	b.fault(t, "clear")
 	entries, err := os.ReadDir(filepath.Join(b.dir, "data"))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("left beside etcd's data: %v, %v", entries, err)
+		t.Errorf("files left next to etcd's data: %v, %v", entries, err)
 	}
 }
 

@@ -198,7 +198,7 @@ func (p *haPlane) restore(t *testing.T) {
 		t.Fatal(err)
 	}
 	if revision, err := strconv.Atoi(changed.ResourceVersion); err != nil || revision < 1_000_000_000 {
-		t.Errorf("revisions go on from %s, so clients may meet an old one again: %v", changed.ResourceVersion, err)
+		t.Errorf("revisions continue from %s, so clients may see an old revision again: %v", changed.ResourceVersion, err)
 	}
 	p.roles(t)
 	if left, err := os.ReadDir(filepath.Join(p.dir, "data")); err != nil || len(left) != 3 {

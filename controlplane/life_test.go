@@ -78,7 +78,7 @@ func TestLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := client(t, shared.Cluster(), "admin").CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err == nil {
-			t.Error("what one plane was told, the other knows")
+			t.Error("an object created in one plane exists in the other")
 		}
 	})
 	controlPlanePod(t, client(t, first, "admin"), "etcd-control-plane", "is Ready", podReady)

@@ -104,7 +104,7 @@ func fitsRelease(last, now control.Config) error {
 	for _, name := range now.ComponentsOf(control.KindEtcd) {
 		was, is := last.ReleaseOf(name), now.ReleaseOf(name)
 		if is.OlderThan(was, control.KindEtcd) {
-			return fmt.Errorf("%s was last started as etcd %s, whose data %s may not read (keep it by versions: {etcd: %q}, or start the plane as it was, then: controlplane fault downgrade)",
+			return fmt.Errorf("%s was last started as etcd %s, whose data %s may not read (keep it with versions: {etcd: %q}, or start the previous release, then: controlplane fault downgrade)",
 				name, was.Etcd, is.Etcd, was.Minor)
 		}
 	}

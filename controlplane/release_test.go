@@ -16,7 +16,7 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 	t.Setenv("PATH", dir)
 	older, _ := control.ReleaseOf("1.36")
 	executable, own := filepath.Join(dir, "controlplane"), "0123456789ab"
-	if _, err := findProgram(t.Context(), executable, older); err == nil || err.Error() != "controlplane-1.36 is neither beside "+executable+" nor on PATH" {
+	if _, err := findProgram(t.Context(), executable, older); err == nil || err.Error() != "controlplane-1.36 is neither next to "+executable+" nor on PATH" {
 		t.Errorf("missing: %v", err)
 	}
 	for name, c := range map[string]struct{ says, wrong, doubt string }{
@@ -25,7 +25,7 @@ func TestProgramOfAnotherRelease(t *testing.T) {
 		"of none":             {"with Kubernetes v1.36.3 and etcd 3.6.14", "", "was built from a revision that it does not name and this program from 0123456789ab"},
 		"of another release":  {"with Kubernetes v1.35.4 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
 		"of older code":       {"with Kubernetes v1.36.1 and etcd 3.6.14, built from 0123456789ab", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
-		"of somebody else":    {"7", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
+		"of another program":  {"7", "not of Kubernetes v1.36.3 and etcd 3.6.14", ""},
 	} {
 		script := "#!/bin/sh\necho controlplane version " + c.says + "\n"
 		if err := os.WriteFile(filepath.Join(dir, "controlplane-1.36"), []byte(script), 0o700); err != nil {

@@ -134,7 +134,7 @@ func TestPanicOfComponentIsQuoted(t *testing.T) {
 		}
 		left, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if len(left) != 2 {
-			t.Errorf("left beside the lock and the logs: %v", left)
+			t.Errorf("want only the lock and the logs, got %v", left)
 		}
 	}
 }

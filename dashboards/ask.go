@@ -148,8 +148,8 @@ func (a *Asker) union(s *parser.VectorSelector, inside []string) (string, error)
 	return "(" + strings.Join(parts, " or ") + ")", nil
 }
 
-// selected reports whether a selector of a record takes in the rule with these
-// labels of its own. A matcher of any other label must match everything: it
+// selected reports whether a record's selector matches the rule that sets the
+// labels own. A matcher of any other label must match everything, because it
 // would have to be moved into the rule's expression.
 func selected(s *parser.VectorSelector, own map[string]string) (bool, error) {
 	for _, m := range s.LabelMatchers {

@@ -9,9 +9,9 @@
 // # Conventions
 //
 // Every dashboard has the variables datasource, cluster and instance, and every
-// query uses the latter two, a recording rule's only the labels it has. The jobs
-// are those of package alerts, whose recording rules the queries read where one
-// says the same. A description says what a panel shows, and after "Do:" what to
+// query uses the latter two, a recording rule's only the labels it has. Jobs are
+// named as in package alerts. Queries read its recording rules where one
+// computes the same. A description says what a panel shows, and after "Do:" what to
 // do about it. Titles are unique within a dashboard.
 package dashboards
 
@@ -89,7 +89,7 @@ type Query struct {
 	// Empty names the reason of reasons.yaml why it may have no answer; empty: it must
 	// have one.
 	Empty  string
-	Reason *Reason `yaml:"-"` // that of Empty
+	Reason *Reason `yaml:"-"` // the reason that Empty names
 }
 
 // Reason is why a query may have no answer.

@@ -170,7 +170,7 @@ func TestGrid(t *testing.T) {
 	})
 }
 
-// raw is a file as it is.
+// raw is a dashboard as decoded from its JSON file.
 type raw struct {
 	UID         string     `json:"uid"`
 	Title       string     `json:"title"`
@@ -397,7 +397,7 @@ func TestVariablesAndLinks(t *testing.T) {
 			}
 		}
 		if slices.Sort(linked); !slices.Equal(linked, slices.Sorted(slices.Values(all))) {
-			t.Errorf("%s does not link to each of the others with what was chosen: %+v", uid, d.Links)
+			t.Errorf("%s does not link to every other dashboard with its data source, cluster and time: %+v", uid, d.Links)
 		}
 		ids := map[int]bool{}
 		for _, p := range d.Panels {

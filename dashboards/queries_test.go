@@ -26,7 +26,7 @@ func mustAsker(t *testing.T) *Asker {
 	return a
 }
 
-// exprs visits every query, those of annotations and of reasons too.
+// exprs visits every query, including the queries of annotations and reasons.
 func exprs(t *testing.T, visit func(name, expr string)) {
 	t.Helper()
 	each(t, func(_ Dashboard, name string, p Panel) {
@@ -90,8 +90,8 @@ func selectors(t *testing.T, name, expr string, visit func(s *parser.VectorSelec
 	})
 }
 
-// growing are gauges by their declaration that etcd only ever raises, from a
-// count of its own: their rate means what a counter's does.
+// growing lists metrics that etcd declares as gauges but only increases. Like a
+// counter, they have a meaningful rate.
 var growing = []string{"etcd_disk_wal_write_bytes_total", "etcd_server_proposals_committed_total"}
 
 // TestQueries: every query parses, names metrics that exist with labels that

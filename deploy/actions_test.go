@@ -109,7 +109,7 @@ func TestGateExample(t *testing.T) {
 		}
 	}
 	if !kept {
-		t.Error("no step keeps the directory of the run, whatever its verdict")
+		t.Error("no step uploads the run directory after every verdict")
 	}
 }
 

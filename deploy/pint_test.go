@@ -73,7 +73,7 @@ func TestPintRefuses(t *testing.T) {
 	var files, want []string
 	for i, rule := range []struct{ check, expr, summary string }{
 		{"", `sum by (cluster, job) (up{job="etcd"}) == 0`, "{{ $labels.job }} is down"},
-		{"alerts/comparison", `up{job="etcd"}`, "fires whatever it is"},
+		{"alerts/comparison", `up{job="etcd"}`, "fires for every value"},
 		{"alerts/template", `sum by (cluster, job) (up{job="etcd"}) == 0`, "{{ $labels.instance }}, which is summed away"},
 		{"promql/aggregate", `sum by (job) (up{job="etcd"}) == 0`, "one cluster hides another"},
 		{"promql/fragile", `topk(3, up{job="etcd"}) == 0`, "other series at each evaluation"},

@@ -11,44 +11,46 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// ABSide is one side of an A/B comparison: a scenario, and the control plane that it runs on.
+// ABSide is one side of an A/B comparison: a scenario and its control plane.
 type ABSide = ab.Side
 
-// ABOptions of an A/B comparison. A, B, Plan and Progress are needed.
+// ABOptions are the options of an A/B comparison. A, B, Plan and Progress are required.
 type ABOptions struct {
 	A, B ABSide
 	Plan result.Plan
-	// Gated names the figures that decide; empty: those whose calibrated spread allows it.
+	// Gated names the figures that decide; empty means those whose calibrated spread allows it.
 	Gated []string
 	// Overrides are the path=value settings of both sides.
 	Overrides []string
-	// Out is the comparison's directory, new or empty; empty means runs/TIME-NAME-ab. Resume is the directory of
-	// one to go on with.
+	// Out is the directory of the comparison, which must be new or empty; "" means runs/TIME-NAME-ab. Resume is the
+	// directory of a comparison to continue.
 	Out, Resume string
-	// ControlPlane is the binary of a side that names none.
+	// ControlPlane is the binary of a side that does not name one.
 	ControlPlane string
-	// Fuse of each run; a run that it ends early ends the comparison. What guards a user's cluster does not apply.
+	// Fuse applies to each run. A run that it ends early ends the comparison. Its guards of a user's cluster do not
+	// apply.
 	Fuse     Fuse
 	Progress Progress
 	// Hurry is as in Options.
 	Hurry <-chan struct{}
 }
 
-// DefaultPlan returns the plan that pairs are judged by unless a flag changes it.
+// DefaultPlan returns the default plan by which pairs are judged.
 func DefaultPlan() result.Plan { return paired.Default() }
 
-// NewABSide reads what a side is, from specs as --a takes them, and its scenario by read.
+// NewABSide parses the specs of a side, in the form that --a takes, and reads its scenario with read. sets are the
+// settings of both sides.
 func NewABSide(ctx context.Context, flag string, specs, sets []string, read func(sets []string) (*scenario.Scenario, error)) (ABSide, error) {
 	return ab.NewSide(ctx, flag, specs, sets, read)
 }
 
-// AB runs pairs of A and B until they tell whether B is worse, and returns the comparison and its directory. An error
-// means that nothing was compared.
+// AB runs pairs of A and B until they show whether B is worse, and returns the comparison and its directory. On an error
+// nothing was compared.
 func AB(ctx context.Context, o ABOptions) (c result.AB, dir string, err error) {
 	return ab.Run(ctx, o.internal())
 }
 
-// ABDryRun makes the checks of AB and returns what its runs would make and send. It makes nothing.
+// ABDryRun performs the checks of AB and returns what its runs would create and send. It creates nothing.
 func ABDryRun(ctx context.Context, o ABOptions) (ABPreview, error) {
 	return ab.DryRun(ctx, o.internal())
 }
@@ -61,10 +63,10 @@ func (o ABOptions) internal() ab.Options {
 // WriteABText writes an A/B comparison for a terminal.
 func WriteABText(w io.Writer, c result.AB, o TextOptions) error { return report.AB(w, c, o) }
 
-// WriteABMarkdown writes an A/B comparison for the page of a pull request.
+// WriteABMarkdown writes an A/B comparison for a pull request.
 func WriteABMarkdown(w io.Writer, c result.AB) error { return report.ABSummary(w, c) }
 
-// CompareRuns compares two sets of recorded runs, each the directory of a run or one with such directories in it.
+// CompareRuns compares two sets of recorded runs. Each set is a run's directory or a directory that contains runs.
 func CompareRuns(ctx context.Context, plan result.Plan, gated []string, a, b string) (result.AB, error) {
 	return ab.Compare(ctx, plan, gated, a, b)
 }
@@ -77,7 +79,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (int, error) {
 	return ab.SaveBaseline(ctx, dir, from)
 }
 
-// Baseline is a baseline among others, BaselineRun what one keeps of a run.
+// Baseline is an entry in a list of baselines. BaselineRun is the data that a baseline keeps about a run.
 type (
 	Baseline    = ab.Baseline
 	BaselineRun = ab.BaselineRun
@@ -86,7 +88,7 @@ type (
 // Baselines lists the baselines in dir.
 func Baselines(ctx context.Context, dir string) ([]Baseline, error) { return ab.Baselines(ctx, dir) }
 
-// WriteBaselines writes a line for each baseline.
+// WriteBaselines writes one line per baseline.
 func WriteBaselines(w io.Writer, all []Baseline) error { return ab.WriteBaselines(w, all) }
 
 // ReadBaseline reads the runs of a baseline.
@@ -94,14 +96,14 @@ func ReadBaseline(ctx context.Context, dir string) ([]BaselineRun, error) {
 	return ab.ReadBaseline(ctx, dir)
 }
 
-// WriteBaseline writes the figures of the runs of a baseline.
+// WriteBaseline writes the figures of a baseline's runs.
 func WriteBaseline(w io.Writer, runs []BaselineRun) error { return ab.WriteBaseline(w, runs) }
 
-// Trend finds where figures changed over the recorded runs in dirs.
+// Trend finds changes of figures over the recorded runs in dirs.
 func Trend(ctx context.Context, dirs []string) (result.Trend, error) { return ab.Trend(ctx, dirs) }
 
 // WriteTrendText writes a trend for a terminal.
 func WriteTrendText(w io.Writer, t result.Trend, o TextOptions) error { return report.Trend(w, t, o) }
 
-// WriteTrendHTML writes a trend as a page.
+// WriteTrendHTML writes a trend as an HTML page.
 func WriteTrendHTML(w io.Writer, t result.Trend) error { return report.TrendHTML(w, t) }

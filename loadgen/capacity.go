@@ -12,31 +12,32 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// CapacityOptions of a search for capacity. Scenario, Read, Width, Trials and Progress are needed.
+// CapacityOptions are the options of a capacity search. Scenario, Read, Width, Trials and Progress are required.
 type CapacityOptions struct {
 	Scenario *scenario.Scenario
 	// Read reads the scenario with path=value settings.
 	Read      func(sets []string) (*scenario.Scenario, error)
 	Overrides []string
-	Width     float64 // of the interval at which the search ends: 0.15 is 15%
-	Trials    int     // most of them
-	// Out is the search's directory, new or empty; empty means runs/TIME-NAME. Resume is the directory of one to go
-	// on with.
+	Width     float64 // of the interval at which the search ends; 0.15 is 15%
+	Trials    int     // the maximum number of trials
+	// Out is the directory of the search, which must be new or empty; "" means runs/TIME-NAME. Resume is the directory
+	// of a search to continue.
 	Out, Resume  string
 	ControlPlane string
-	// Fuse of each trial; one that it ends early did not hold. What guards a user's cluster does not apply.
+	// Fuse applies to each trial. A trial that it ends early did not hold. Its guards of a user's cluster do not apply.
 	Fuse     Fuse
 	Progress Progress
 	Hurry    <-chan struct{} // as in Options
 }
 
-// Capacity searches the highest load at which all gates of a scenario hold, and returns what was found and its
-// directory. An error means that nothing was tried.
+// Capacity searches for the highest load at which all gates of a scenario hold, and returns the result and its
+// directory. On an error nothing was tried.
 func Capacity(ctx context.Context, o CapacityOptions) (result.Capacity, string, error) {
 	return capacity.Run(ctx, o.internal())
 }
 
-// CapacityDryRun makes the checks of Capacity and returns what a trial at the highest load would make and send. It makes nothing.
+// CapacityDryRun performs the checks of Capacity and returns what a trial at the highest load would create and send. It
+// creates nothing.
 func CapacityDryRun(ctx context.Context, o CapacityOptions) (CapacityPreview, error) {
 	return capacity.DryRun(ctx, o.internal())
 }
@@ -46,7 +47,7 @@ func (o CapacityOptions) internal() capacity.RunOptions {
 	return capacity.RunOptions{Options: of.internal(), Read: o.Read, Width: o.Width, Most: o.Trials, Resume: o.Resume}
 }
 
-// Of are the options of a search of one side.
+// Of returns the options for the search of one side.
 func (o CapacityOptions) Of(side ABSide) CapacityOptions {
 	read := o.Read
 	o.Scenario, o.Overrides, o.ControlPlane, o.Out, o.Resume = side.Scenario, side.Set, cmp.Or(side.ControlPlane, o.ControlPlane), "", ""
@@ -60,8 +61,9 @@ func (o CapacityOptions) Of(side ABSide) CapacityOptions {
 	return o
 }
 
-// CapacitySides searches the capacity of two sides, a trial of each in turns, and returns the comparison and its directory. Revisions are
-// built first; the scenario, settings and binary of o are not used. An error means that nothing was tried.
+// CapacitySides searches for the capacity of two sides, alternating their trials, and returns the comparison and its
+// directory. It builds revisions first. It ignores the scenario and settings of o, and uses o.ControlPlane only for a side
+// without its own binary. On an error nothing was tried.
 func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.CapacityComparison, string, error) {
 	var sides [2]capacity.RunOptions
 	for i, side := range []ABSide{a, b} {
@@ -71,7 +73,7 @@ func CapacitySides(ctx context.Context, o CapacityOptions, a, b ABSide) (result.
 	return capacity.RunInTurns(ctx, sides, o.Out, o.Resume)
 }
 
-// CompareCapacity sets two searches of one field side by side, by their directories.
+// CompareCapacity compares the searches of the same field in two directories.
 func CompareCapacity(a, b string) (result.CapacityComparison, error) {
 	return capacity.Compare([2]string{a, b})
 }
@@ -86,7 +88,7 @@ func WriteCapacityComparisonMarkdown(w io.Writer, c result.CapacityComparison) e
 	return fenced(w, func(w io.Writer) error { return report.CapacityComparison(w, c, TextOptions{Width: 120}) })
 }
 
-// fenced writes a text for a terminal into Markdown.
+// fenced writes text for a terminal as a Markdown code block.
 func fenced(w io.Writer, write func(io.Writer) error) error {
 	if _, err := fmt.Fprint(w, "```\n"); err != nil {
 		return err

@@ -14,75 +14,75 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// Fidelities of simulated nodes.
+// The fidelities of simulated nodes.
 const (
 	FidelityKubelet = node.Kubelet
 	FidelityLean    = node.Lean
 	FidelityShared  = node.Shared
 )
 
-// Fidelities lists those of simulated nodes.
+// Fidelities lists the fidelities of simulated nodes.
 func Fidelities() []string { return node.Fidelities() }
 
-// RunLabel is on everything that a run makes in a cluster.
+// RunLabel is the label of every object that a run creates in a cluster.
 const RunLabel = cluster.RunLabel
 
-// Nodes runs the simulated nodes of a scenario alone until ctx ends. Nothing is
-// recorded and nothing judged.
+// Nodes runs only the simulated nodes of a scenario until ctx ends. It records and judges
+// nothing.
 func Nodes(ctx context.Context, o Options) (result.Nodes, error) { return run.Nodes(ctx, o.internal()) }
 
-// Kubeconfig names a user's cluster, and the identity to use there.
+// Kubeconfig names a user's cluster and the identity to use there.
 type Kubeconfig = cluster.Kubeconfig
 
-// CurrentKubeconfig returns the files that kubectl would use here, or the pod's own
+// CurrentKubeconfig returns the files that kubectl would use, or the pod's own
 // configuration.
 func CurrentKubeconfig() (string, error) { return cluster.CurrentKubeconfig() }
 
-// Reach connects to the cluster of a kubeconfig and returns its name. What it waits for
-// for long is told to step.
+// Reach connects to the cluster of a kubeconfig and returns its name. It reports long
+// waits to step.
 func Reach(ctx context.Context, k Kubeconfig, step func(string)) (cfg *rest.Config, name string, err error) {
 	return cluster.Reach(ctx, k, step)
 }
 
-// Removed counts what Cleanup removed.
+// Removed counts the objects that Cleanup removed.
 type Removed = cluster.Removed
 
-// Cleanup removes what runs left in a cluster, by label; of the run of this id, or of
-// every run where it is empty. It tries again for five minutes.
+// Cleanup removes the objects that a run left in a cluster, by label. An empty runID means
+// all runs. It retries for five minutes.
 func Cleanup(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (Removed, error) {
 	return cluster.Cleanup(ctx, cfg, runID, log)
 }
 
-// Sweep removes what killed runs left in this machine's temporary directory, and
-// returns the paths.
+// Sweep removes files that killed runs left in this machine's temporary directory, and
+// returns their paths.
 func Sweep() []string { return cluster.Sweep() }
 
-// ObserveOptions says which plane to observe, and where.
+// ObserveOptions are the options of Observe: which plane to observe, and where to serve it.
 type ObserveOptions = run.ObserveOptions
 
 // Observe scrapes a plane and serves its metrics by Prometheus' query API, with the
-// rules of package alerts, until ctx ends or the plane does. Neither is an error.
+// rules of package alerts. It returns nil when ctx or the plane ends.
 func Observe(ctx context.Context, o ObserveOptions) error { return run.Observe(ctx, o) }
 
-// ObserverURL is where the plane in dir is observed, by Observe.
+// ObserverURL returns the URL at which Observe serves the plane in dir.
 func ObserverURL(dir string) (string, error) { return run.ObserverURL(dir) }
 
-// ScrapeConfigDir is the directory that WriteScrapeConfig makes, and
+// ScrapeConfigDir is the directory that WriteScrapeConfig creates, and
 // ScrapeConfigFile the configuration for a Prometheus server in it.
 const (
 	ScrapeConfigDir  = scrapeconfig.Dir
 	ScrapeConfigFile = scrapeconfig.ServerFile
 )
 
-// ScrapeConfigOptions of WriteScrapeConfig.
+// ScrapeConfigOptions are the options of WriteScrapeConfig.
 type ScrapeConfigOptions = scrapeconfig.Options
 
-// WriteScrapeConfig writes the configuration of a Prometheus that scrapes targets
+// WriteScrapeConfig writes the configuration of a Prometheus server that scrapes targets
 // into base, and returns its directory.
 func WriteScrapeConfig(base string, targets []control.ScrapeTarget, o ScrapeConfigOptions) (dir string, err error) {
 	return scrapeconfig.Write(base, targets, o)
 }
 
-// KubePrometheusStackJobs maps components to the label job that the Helm chart
+// KubePrometheusStackJobs maps components to the job label that the Helm chart
 // kube-prometheus-stack gives them.
 func KubePrometheusStackJobs() map[string]string { return promimport.KubePrometheusStack() }

@@ -22,25 +22,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// DiagnoseOptions name the times of a diagnosis. Each is "FROM,TO", of moments (RFC 3339, or a time of day as 14:00:00, UTC) or of durations since the
-// first scrape of a run, or the name of a phase of a run. Empty: the first quarter of a run's phases, at most a minute, and
-// all after it.
+// DiagnoseOptions name the times of a diagnosis. A time is "FROM,TO" or the name of a phase of a run. FROM and TO are
+// moments (RFC 3339, or a UTC time of day as 14:00:00) or durations since the first scrape of a run. By default, Calm is
+// the first quarter of a run's phases, at most a minute, and Under is the rest.
 type DiagnoseOptions struct {
 	Calm, Under string
-	// Step is the interval of scrapes; zero: as found.
+	// Step is the interval of scrapes; zero means that it is detected.
 	Step time.Duration
-	// Reference is the directory of a run that went well, to compare with instead of a calm time; empty: none.
+	// Reference is the directory of a healthy run to compare with instead of a calm time; empty means no such run.
 	Reference string
 }
 
-// Diagnose names the causes of what went wrong in the run in dir, from its metrics alone.
+// Diagnose names the causes of problems in the run in dir, from its metrics alone.
 func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diagnosis, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
 		return d, err
 	}
 	defer func() {
-		if err != nil && ctx.Err() != nil { // what was read then is no damage
+		if err != nil && ctx.Err() != nil { // an interrupted read does not mean damage
 			err = ctx.Err()
 		}
 		err = errors.Join(err, rec.Close())
@@ -57,7 +57,7 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 		return d, rec.Unreadable(err)
 	}
 	options := diagnosis.Options{From: rec.Began(), Cut: rec.Run.Ended.IsZero(), Step: o.Step}
-	var judged result.Result // a run without a result, such as one that still runs, has no failed gates
+	var judged result.Result // a run without a result, such as an active one, has no failed gates
 	if result.ReadJSON(dir, result.ResultFile, &judged) == nil && o.Under == "" {
 		options.Failed = judge.FailedGates(judged)
 	}
@@ -96,8 +96,9 @@ func Diagnose(ctx context.Context, dir string, o DiagnoseOptions) (d result.Diag
 	return d, err
 }
 
-// DiagnosePrometheus returns what names the causes of what a Prometheus recorded between two times, or records now, each
-// time that it is called. While something lasts the calm time stays the one before it, as long as it has data.
+// DiagnosePrometheus returns a function that names the causes of problems that a Prometheus recorded between two times,
+// or records now, whenever it is called. While a problem lasts, the calm time stays before it, as long as the
+// calm time has data.
 func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (result.Diagnosis, error) {
 	var live diagnosis.Live
 	return func(ctx context.Context) (result.Diagnosis, error) {
@@ -105,7 +106,7 @@ func DiagnosePrometheus(p Prometheus, o DiagnoseOptions) func(context.Context) (
 		if err != nil && ctx.Err() != nil {
 			return d, ctx.Err()
 		}
-		if err == nil || exitcode.Of(err) == exitcode.NoData { // then the calm time that was kept may have no data, and is forgotten
+		if err == nil || exitcode.Of(err) == exitcode.NoData { // without data, also forget the calm time, which may be the reason
 			live.Saw(d)
 		}
 		return d, err
@@ -140,7 +141,7 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 		}
 	}
 	options := live.Options(now)
-	if o.Under != "" { // the hour before it is calm
+	if o.Under != "" { // the hour before it is the calm time
 		options.Under, options.Calm, options.CalmByDefault = named.Under, diagnosis.CalmBefore(named.Under.From), true
 	}
 	if o.Calm != "" {
@@ -172,7 +173,8 @@ func diagnosePrometheus(ctx context.Context, p Prometheus, o DiagnoseOptions, li
 	return d, ofPrometheus(ctx, source, err)
 }
 
-// ofPrometheus says which Prometheus an error is of, and which jobs it has where none is a component, or no API server.
+// ofPrometheus adds the URL of the Prometheus to an error, and the names of its jobs if it scrapes no API server or no
+// component.
 func ofPrometheus(ctx context.Context, source *promimport.Source, err error) error {
 	if errors.Is(err, diagnosis.NoAPIServer) || errors.Is(err, diagnosis.Nothing) && !source.Scrapes(ctx) {
 		err = fmt.Errorf("%w: %w", err, source.FoundNone(ctx))
@@ -186,13 +188,13 @@ func ofPrometheus(ctx context.Context, source *promimport.Source, err error) err
 	return err
 }
 
-// longest and mostSteps bound a time of a Prometheus that is named: each series has a value at each of its steps.
+// longest and mostSteps bound a named time for a Prometheus, because each series has a value at each step.
 const (
 	longest   = 48 * time.Hour
 	mostSteps = 11_000
 )
 
-// bounded refuses a named time that is too long. A step of zero is not known yet.
+// bounded returns an error if a named time is too long. A step of zero is not known yet.
 func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
 	for _, s := range o.spans(&times) {
 		if s.text == "" {
@@ -208,7 +210,7 @@ func (o DiagnoseOptions) bounded(times diagnosis.Options) error {
 	return nil
 }
 
-// apartFrom refuses a calm time and a diagnosed one that overlap: nothing differs from itself.
+// apartFrom returns an error if the calm and the diagnosed time overlap.
 func apartFrom(o diagnosis.Options) error {
 	none := result.Span{}
 	if o.Calm != none && o.Under != none && o.Calm.From.Before(o.Under.To) && o.Under.From.Before(o.Calm.To) {
@@ -249,7 +251,7 @@ func spanOfRun(text string, phases map[string]result.Phase, first time.Time) (re
 	return parseSpan(text, first, time.Now())
 }
 
-// clip leaves of a time what lies in the recorded one, which begins at the first moment of all if from is zero.
+// clip limits s to the recorded time. A zero from means no lower limit. It returns an error if they do not overlap.
 func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	if !s.From.Before(to) || !s.To.After(from) {
 		recorded := "up to " + to.UTC().Format(time.DateTime)
@@ -267,8 +269,8 @@ func clip(s result.Span, from, to time.Time) (result.Span, error) {
 	return s, nil
 }
 
-// parseSpan reads "FROM,TO". Where first is zero it takes moments only, and what ends at a time of day that is still to come today
-// goes on now.
+// parseSpan reads "FROM,TO". If first is zero, it accepts only moments, and a TO that is a later time of day today means
+// now.
 func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	from, to, ok := strings.Cut(text, ",")
 	if !ok {
@@ -285,7 +287,7 @@ func parseSpan(text string, first, now time.Time) (s result.Span, err error) {
 	case first.IsZero() && toCome(to, now):
 		s.To = now
 	case !first.IsZero() && s.From.Sub(first) > 12*time.Hour:
-		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // it is before the first scrape, and was taken for the day after
+		if clock, isClock := clockOf(from); isClock && onDay(clock, first).Before(s.From) { // the time of day is before the first scrape, and was taken for the next day
 			s.From = s.From.Add(-24 * time.Hour)
 		}
 	}
@@ -308,7 +310,7 @@ func parseMoment(text string, first, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time (write FROM,TO%s)", text, spanHint(first))
 }
 
-// toCome reports whether a text is a time of day (UTC) that is still to come on the day of a moment.
+// toCome reports whether text is a time of day (UTC) that is later than now on the same day.
 func toCome(text string, now time.Time) bool {
 	clock, ok := clockOf(text)
 	return ok && onDay(clock, now).After(now)
@@ -320,13 +322,13 @@ func clockOf(text string) (clock time.Time, ok bool) {
 	return clock, err == nil
 }
 
-// onDay is the moment at which a clock (UTC) shows a time on the day of another moment.
+// onDay returns the time of day of clock (UTC) on the day of day.
 func onDay(clock, day time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour).Add(clock.Sub(clock.Truncate(24 * time.Hour)))
 }
 
-// atClock is the moment at which a clock (UTC) shows a time: the next one from first on, or the last one if first is
-// zero.
+// atClock returns the next moment from first on with the time of day of clock (UTC), or the last one before now if first
+// is zero.
 func atClock(clock, first, now time.Time) time.Time {
 	day := first
 	if first.IsZero() {

@@ -36,7 +36,7 @@ func TestTimesOfADiagnosis(t *testing.T) {
 	for _, c := range []struct{ now, text, want string }{
 		{"2026-11-21T15:00:00Z", "14:58:00,14:59:00", "2026-11-21T14:58:00Z to 2026-11-21T14:59:00Z"},
 		{"2026-11-21T15:00:00Z", "16:00:00,17:00:00", "2026-11-20T16:00:00Z to 2026-11-20T17:00:00Z"},
-		{"2026-11-21T15:00:00Z", "14:00:00,16:00:00", "2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z"}, // it goes on
+		{"2026-11-21T15:00:00Z", "14:00:00,16:00:00", "2026-11-21T14:00:00Z to 2026-11-21T15:00:00Z"}, // not over yet
 		{"2026-11-21T00:02:00Z", "23:58:00,00:05:00", "2026-11-20T23:58:00Z to 2026-11-21T00:02:00Z"},
 		{"2026-11-21T15:00:00Z", "14:05:00,14:00:00", ""},
 	} {
@@ -56,7 +56,8 @@ func TestTimesOfADiagnosis(t *testing.T) {
 	}
 }
 
-// What lies outside the recorded time is refused, and what sticks out is cut off: after the last scrape its values would seem to go on.
+// A time outside the recorded time is refused. A time that exceeds it is cut, because values would seem to continue after
+// the last scrape.
 func TestTimesOutsideTheRun(t *testing.T) {
 	first := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	last := first.Add(2 * time.Minute)
@@ -81,7 +82,7 @@ func TestTimesOutsideTheRun(t *testing.T) {
 	}
 }
 
-// A named time has an end where its answer would be too large.
+// A named time is refused if its answer would be too large.
 func TestLongTimesAreRefused(t *testing.T) {
 	from := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -100,7 +101,7 @@ func TestLongTimesAreRefused(t *testing.T) {
 	}
 }
 
-// While a symptom lasts the calm time before it is kept; once that has no data another one is compared with.
+// While a symptom lasts, the calm time stays before it. If that time has no data any more, another one is used.
 func TestLiveForgetsACalmTimeWithoutData(t *testing.T) {
 	slowFrom := time.Now().Add(-75 * time.Second)
 	slow, recorded := true, true
@@ -148,7 +149,7 @@ func TestLiveForgetsACalmTimeWithoutData(t *testing.T) {
 	}
 }
 
-// An answer that lacks a store's data names no cause.
+// An answer that lacks the data of a store names no cause.
 func TestIncompleteAnswerIsNotDiagnosed(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"status":"success","warnings":["store 10.0.0.7:10901 is unavailable"],"data":{"resultType":"matrix","result":[]}}`)
@@ -160,7 +161,7 @@ func TestIncompleteAnswerIsNotDiagnosed(t *testing.T) {
 	}
 }
 
-// Of a run of over twelve hours too, an end before its beginning is refused.
+// A time that ends before it begins is refused, also for a run of more than twelve hours.
 func TestInvertedTimesOfALongRun(t *testing.T) {
 	first := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	if s, err := parseSpan("14:00:00,13:00:00", first, first); err == nil {
@@ -168,7 +169,7 @@ func TestInvertedTimesOfALongRun(t *testing.T) {
 	}
 }
 
-// Of a Prometheus that scrapes no more, or whose clock is another one, the present is not known.
+// The present is unknown if a Prometheus has stopped scraping or has a different clock.
 func TestOldScrapesTellNothingOfThePresent(t *testing.T) {
 	age := 3 * time.Minute
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,11 +190,11 @@ func TestOldScrapesTellNothingOfThePresent(t *testing.T) {
 	}
 }
 
-// A diagnosis that is interrupted has not failed.
+// An interrupted diagnosis has not failed.
 func TestInterruptedDiagnosis(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_ = r.FormValue("query") // a server sees a client leave once it has read its request
+		_ = r.FormValue("query") // a server notices that a client disconnects only after it has read the request
 		cancel()
 		<-r.Context().Done()
 	}))
@@ -206,7 +207,7 @@ func TestInterruptedDiagnosis(t *testing.T) {
 	}
 }
 
-// Without its metrics a run is not judged, and that is no bad usage.
+// A run without metrics cannot be judged, which is not a usage error.
 func TestDiagnosisOfADamagedRun(t *testing.T) {
 	dir := archivetest.SoundRun(t)
 	if err := os.RemoveAll(filepath.Join(dir, result.TSDBDir)); err != nil {

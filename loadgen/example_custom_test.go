@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// rotation is an action: it creates ten Secrets.
+// rotation is an action that creates ten Secrets.
 type rotation struct{}
 
 func (rotation) Do(ctx context.Context, cfg *rest.Config, namespace string, labels map[string]string) error {
@@ -34,7 +34,7 @@ func (rotation) Do(ctx context.Context, cfg *rest.Config, namespace string, labe
 	return nil
 }
 
-// secrets is a measurement: it counts the Secrets that there are at the end of a phase.
+// secrets is a measurement that counts the Secrets at the end of a phase.
 type secrets struct{ list v1.SecretInterface }
 
 func (s *secrets) Prepare(_ context.Context, cfg *rest.Config, namespace string, _ map[string]string) error {
@@ -56,7 +56,7 @@ func (s *secrets) Stop(ctx context.Context) ([]loadgen.Figure, error) {
 	return []loadgen.Figure{{Name: "stored", Value: float64(len(all.Items)), Unit: "count"}}, nil
 }
 
-// pings is a load: each request asks the API server for its version.
+// pings is a load in which each request gets the API server's version.
 type pings struct{ client rest.Interface }
 
 func (p *pings) Prepare(_ context.Context, cfg *rest.Config, _ string, _ map[string]string) error {
@@ -72,7 +72,7 @@ func (p *pings) Do(ctx context.Context) error {
 	return p.client.Get().AbsPath("/version").Do(ctx).Error()
 }
 
-// onPlane runs a scenario on a control plane that runs already.
+// onPlane runs a scenario on a running control plane.
 func onPlane(text string, o loadgen.Options) result.Result {
 	s, err := scenario.Parse("own.yaml", []byte("apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: own\n"+text), nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func onPlane(text string, o loadgen.Options) result.Result {
 	return res
 }
 
-// A scenario does an action of the program's own, and a gate judges a figure of its own
+// A scenario performs a custom action of the program, and a gate judges a figure of a custom
 // measurement.
 func ExampleMeasurement() {
 	res := onPlane(`
@@ -116,7 +116,7 @@ gates:
 	// gate stored pass
 }
 
-// An action is done at the start of its phase, and has the rights and the labels of the load.
+// An action runs at the start of its phase, with the rights and the labels of the load.
 func ExampleAction() {
 	res := onPlane(`
 phases:
@@ -129,7 +129,7 @@ gates:
 	// phase rotate failure:
 }
 
-// A load has the arrivals that the scenario says, here 20 in a second.
+// The scenario sets the arrivals of a load, here 20 in one second.
 func ExampleLoad() {
 	res := onPlane(`
 phases:

@@ -18,7 +18,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// logins asks a service that stands before the cluster, and counts its sessions.
+// logins sends requests to a service in front of the cluster, and counts its sessions.
 type logins struct {
 	client   *http.Client
 	sessions prometheus.Gauge
@@ -52,7 +52,7 @@ type lines struct{}
 func (lines) Step(line string)      { log.Println(line) }
 func (lines) Live(loadgen.Snapshot) {}
 
-// A program runs a scenario with a load and a metric of its own, on a control plane that
+// A program runs a scenario with a custom load and a custom metric on a control plane that
 // is started for the run, and judges it.
 func ExampleRun() {
 	s, err := scenario.Parse("logins.yaml", []byte(`
@@ -86,7 +86,7 @@ gates:
 	os.Exit(res.ExitCode)
 }
 
-// recorded writes a run of one phase that has lost its archive.
+// recorded writes a run with one phase and without an archive.
 func recorded(dir string) error {
 	s, err := scenario.Parse("mine.yaml", []byte(`
 apiVersion: stormglass/v1alpha1
@@ -113,7 +113,7 @@ gates: [{name: length, objective: phase-duration, max: 1m}]
 	)
 }
 
-// The verdict of a run is at most that of its gates: without its archive no run passes.
+// The verdict of a run is not better than the verdict of its gates, and a run without an archive does not pass.
 func ExampleJudge() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {

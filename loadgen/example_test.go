@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// A scenario of one's own is checked before anything starts: errors name the file, the
+// A scenario is checked before anything starts. Errors name the file, the
 // line, the field and what to write.
 func ExampleCheck() {
 	s, err := scenario.Parse("mine.yaml", []byte(`
@@ -38,7 +38,7 @@ func ExampleOptions() {
 	}
 	o := loadgen.Options{Scenario: s, Overrides: []string{"nodes.count=50"}, Out: "runs/rollout-50"}
 	fmt.Println(o.Scenario.Name, o.Scenario.Nodes.Count)
-	// dir, err := loadgen.Run(ctx, o) runs it; loadgen.Judge(ctx, dir) gives the result.
+	// dir, err := loadgen.Run(ctx, o) runs it; loadgen.Judge(ctx, dir) returns the result.
 
 	// Output:
 	// rollout-500 50

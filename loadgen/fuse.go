@@ -13,38 +13,39 @@ import (
 )
 
 type (
-	// Fuse is how a run ends early and how much it may send, beside what the scenario says.
+	// Fuse says when a run ends early and how much it may send, in addition to the scenario.
 	Fuse = run.Fuse
-	// Preview is what a run would make and send.
+	// Preview describes what a run would create and send.
 	Preview = cluster.Preview
-	// Trace is what is left of a run in a cluster.
+	// Trace describes a run that has objects in a cluster.
 	Trace = cluster.Trace
-	// CleanupManifests say what cleans up inside a cluster.
+	// CleanupManifests configure the Job or CronJob that cleans up inside a cluster.
 	CleanupManifests = cluster.CleanupOptions
 )
 
-// NoFuse among Fuse.AbortOn leaves out the usual conditions of a run on a user's cluster.
+// NoFuse in Fuse.AbortOn disables the default conditions of a run on a user's cluster.
 const NoFuse = run.NoFuse
 
-// DryRun makes the checks of Run and returns what it would make and send. It makes nothing.
+// DryRun performs the checks of Run and returns what it would create and send. It creates nothing.
 func DryRun(ctx context.Context, o Options) (Preview, error) { return run.DryRun(ctx, o.internal()) }
 
-// ABPreview is what the runs of a comparison would make and send, CapacityPreview what a trial of a search would at the highest load.
+// ABPreview describes what the runs of a comparison would create and send. CapacityPreview describes a trial of a search
+// at the highest load.
 type (
 	ABPreview       = ab.Preview
 	CapacityPreview = capacity.Preview
 )
 
-// EnvironmentFailed marks an error as one of the environment: ExitEnvironment.
+// EnvironmentFailed marks an error as a failure of the environment, with exit code ExitEnvironment.
 func EnvironmentFailed(err error) error { return exitcode.EnvironmentError(err) }
 
-// Traces lists the runs that have objects in a cluster, and which of them are over.
+// Traces lists the runs that have objects in a cluster, and whether they are over.
 func Traces(ctx context.Context, cfg *rest.Config) ([]Trace, error) {
 	all, err := cluster.Traces(ctx, cfg)
 	return all, exitcode.EnvironmentError(err)
 }
 
-// AwaitExpired returns when a run is over, or nothing is left of it, and says why.
+// AwaitExpired waits until a run is over or has no objects left, and returns the reason.
 func AwaitExpired(ctx context.Context, cfg *rest.Config, runID string, log func(string)) (why string, err error) {
 	return cluster.AwaitExpired(ctx, cfg, runID, log)
 }

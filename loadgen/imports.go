@@ -2,16 +2,16 @@ package loadgen
 
 import "github.com/stormglass/stormglass/loadgen/internal/importer"
 
-// ImportOptions are those of an import from another tool.
+// ImportOptions are the options of an import from another tool.
 type ImportOptions = importer.Options
 
-// Imported is a scenario made of another tool's configuration, and what it lacks.
+// Imported is a scenario made from another tool's configuration, with remarks on what it lacks.
 type Imported = importer.Result
 
-// ImportedFile is a template beside an imported scenario.
+// ImportedFile is a template next to an imported scenario.
 type ImportedFile = importer.File
 
-// ImportKubeBurner imports a configuration of kube-burner: a file, or a directory that has one.
+// ImportKubeBurner imports a configuration of kube-burner: a file, or a directory that contains one.
 func ImportKubeBurner(path string, o ImportOptions) (*Imported, error) {
 	return importer.KubeBurner(path, o)
 }
@@ -21,10 +21,10 @@ func ImportClusterLoader2(file string, o ImportOptions) (*Imported, error) {
 	return importer.ClusterLoader2(file, o)
 }
 
-// ImportKwok imports Stages of KWOK: files, or directories of them.
+// ImportKwok imports KWOK Stages from files or directories.
 func ImportKwok(paths []string, o ImportOptions) (*Imported, error) { return importer.Kwok(paths, o) }
 
-// ImportValues reads NAME=VALUE pairs; with typed, numbers and truth values are such.
+// ImportValues reads NAME=VALUE pairs. With typed, it converts numbers and booleans.
 func ImportValues(pairs []string, typed bool) (map[string]any, error) {
 	return importer.ParseValues(pairs, typed)
 }

@@ -9,17 +9,18 @@ import (
 )
 
 type (
-	// RunManifests are the objects of a run from inside the cluster that it loads.
+	// RunManifests are the objects for a run inside the cluster that it loads.
 	RunManifests = job.Coordinator
 	// Rules are RBAC rules by namespace.
 	Rules = cluster.Rules
 )
 
-// InCluster in the place of a kubeconfig is the service account of the pod that this program runs in.
+// InCluster, in place of a kubeconfig, means the service account of the pod in which this program runs.
 const InCluster = cluster.InCluster
 
-// CheckInCluster makes the checks of Run for a run from inside the cluster that it loads. It returns the rules that the run needs
-// there, without those of workers, and notes on what it will lack. A cluster that Options names is asked for its resources.
+// CheckInCluster performs the checks of Run that do not depend on this machine, for a run inside the cluster that it
+// loads. It returns the rules that the run needs there, without the rules for workers, and notes on what it will lack. If
+// Options names a cluster, CheckInCluster reads its resources.
 func CheckInCluster(ctx context.Context, o Options) (rules Rules, notes []string, err error) {
 	return run.InCluster(ctx, o.internal())
 }

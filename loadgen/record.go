@@ -9,13 +9,13 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace/recording"
 )
 
-// Recording is what a recording has found, and where its trace is.
+// Recording describes the content of a recording and the place of its trace.
 type Recording = recording.Recording
 
-// AuditRecording says which audit logs to make a trace of.
+// AuditRecording says from which audit logs to make a trace.
 type AuditRecording = recording.AuditOptions
 
-// RecordAudit makes a trace of audit logs.
+// RecordAudit makes a trace from audit logs.
 func RecordAudit(ctx context.Context, o AuditRecording) (*Recording, error) {
 	return recording.Audit(ctx, o)
 }
@@ -26,15 +26,15 @@ func WriteRecordingText(w io.Writer, r *Recording) error { return recording.Writ
 // ClusterRecording says how to record a cluster.
 type ClusterRecording = recording.ClusterOptions
 
-// RecordCluster counts the objects of a cluster and makes a trace of the changes that come.
+// RecordCluster counts the objects of a cluster and makes a trace of the changes from then on.
 func RecordCluster(ctx context.Context, cfg *rest.Config, o ClusterRecording) (*Recording, error) {
 	return recording.Cluster(ctx, cfg, o)
 }
 
-// SimKubeRecording says which trace of SimKube to read.
+// SimKubeRecording says which SimKube trace to read.
 type SimKubeRecording = recording.SimKubeOptions
 
-// RecordSimKube makes a trace of a trace of SimKube.
+// RecordSimKube converts a SimKube trace to a trace.
 func RecordSimKube(ctx context.Context, o SimKubeRecording) (*Recording, error) {
 	return recording.SimKube(ctx, o)
 }

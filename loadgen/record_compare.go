@@ -2,10 +2,10 @@ package loadgen
 
 import "github.com/stormglass/stormglass/loadgen/internal/trace"
 
-// TraceComparison is of a trace and the recording of its replay.
+// TraceComparison compares a trace with the recording of its replay.
 type TraceComparison = trace.Comparison
 
-// TraceCompareOptions say how a replay was made of a trace.
+// TraceCompareOptions say how the trace was replayed.
 type TraceCompareOptions = trace.CompareOptions
 
 // CompareTraces compares a trace file with the recording of its replay.

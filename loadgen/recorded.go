@@ -20,23 +20,23 @@ import (
 type Chart = report.Picture
 
 // Judge judges the run in dir by its own gates and writes result.json, junit.xml and
-// report.html. A damaged file is no data, which the result says; an error means that
+// report.html. A damaged file counts as no data, and the result says so. On an error
 // nothing could be judged or written.
 func Judge(ctx context.Context, dir string) (result.Result, error) { return judge.Judge(ctx, dir) }
 
-// JudgeBy judges the run in dir by files of gates or of Prometheus' rules, and writes
-// nothing. Alerts of rules must not fire in any phase, except those that a gate names. The
-// lack of data of the gates and alerts of noDataAllowed counts for nothing, unless all of
-// them lack it; the result says which these are.
+// JudgeBy judges the run in dir by files of gates or of Prometheus rules, and writes
+// nothing. Alerts of rules must not fire in any phase, except alerts that a gate names. Missing
+// data of the gates and alerts in noDataAllowed is ignored, unless all of them lack data. The
+// result says where it was ignored.
 func JudgeBy(ctx context.Context, dir string, files []string, noDataAllowed ...string) (result.Result, error) {
 	return judge.By(ctx, dir, files, noDataAllowed...)
 }
 
-// IsComparison reports whether dir holds the runs of several variants.
+// IsComparison reports whether dir contains the runs of several variants.
 func IsComparison(dir string) bool { return rundir.IsComparison(dir) }
 
 // Compare judges the variants in dir again, compares them and writes comparison.json,
-// comparison.html and what Judge writes. An error means that nothing was compared.
+// comparison.html and the files that Judge writes. On an error nothing was compared.
 func Compare(ctx context.Context, dir string) (result.Comparison, error) {
 	return compare.Compare(ctx, dir)
 }
@@ -47,19 +47,19 @@ func Wrap(text string, width int) []string { return chart.Wrap(text, width) }
 // Charts returns the charts of the report of the run in dir.
 func Charts(ctx context.Context, dir string) ([]Chart, error) { return judge.Pictures(ctx, dir) }
 
-// ChartByName returns one chart of the run in dir. An error: there is none of that
-// name, or it has nothing to show.
+// ChartByName returns one chart of the run in dir. It returns an error if the chart
+// does not exist or is empty.
 func ChartByName(ctx context.Context, dir, name string) (Chart, error) {
 	return judge.Picture(ctx, dir, name)
 }
 
-// Timeline returns the events of the run in dir, which may be under way.
+// Timeline returns the events of the run in dir, which may still be active.
 func Timeline(dir string) ([]result.Event, error) { return timeline.Read(dir) }
 
 // PanelCheck holds the answer of a run's archive to one query of a dashboard.
 type PanelCheck = panel.Checked
 
-// CheckPanels asks every query of every dashboard of the archive of the run in dir.
+// CheckPanels evaluates every query of every dashboard against the archive of the run in dir.
 func CheckPanels(ctx context.Context, dir string) (all []PanelCheck, err error) {
 	rec, err := rundir.Open(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func CheckPanels(ctx context.Context, dir string) (all []PanelCheck, err error) 
 	return panel.Check(ctx, rec.Archive, run.Span)
 }
 
-// TextOptions of reports for a terminal.
+// TextOptions are the options of reports for a terminal.
 type TextOptions = report.TerminalOptions
 
 // WriteText writes a result for a terminal.
@@ -82,7 +82,7 @@ func WriteText(w io.Writer, r result.Result, o TextOptions) error { return repor
 // WriteJSON writes a result as result.json.
 func WriteJSON(w io.Writer, r result.Result) error { return report.JSON(w, r) }
 
-// WriteJUnit writes a result as JUnit XML, a test case for each gate.
+// WriteJUnit writes a result as JUnit XML, with a test case per gate.
 func WriteJUnit(w io.Writer, r result.Result) error { return report.JUnit(w, r) }
 
 // WriteMarkdown writes a result for the summary of a CI job.
@@ -99,28 +99,28 @@ func WriteComparisonMarkdown(w io.Writer, c result.Comparison) error {
 }
 
 type (
-	// Proof is a scenario and what it must do to the alerts.
+	// Proof is a scenario with its required effect on the alerts.
 	Proof = alertproof.Proof
 	// ProofStall stops the generator's process for part of each second of a phase.
 	ProofStall = alertproof.Stall
-	// JudgedProof is one proof, judged.
+	// JudgedProof is one judged proof.
 	JudgedProof = alertproof.Judged
 	// ProofReport sums up judged proofs.
 	ProofReport = alertproof.Report
 )
 
-// SelectProofs returns the proofs of these names, or of these alerts; all where both
-// are empty.
+// SelectProofs returns the proofs with these names or for these alerts, or all proofs if
+// both are empty.
 func SelectProofs(names, rules []string) ([]Proof, error) { return alertproof.Select(names, rules) }
 
-// Prove judges the run in dir by the proofs that its scenario is for. It writes
+// Prove judges the run in dir by the proofs of its scenario. It writes
 // nothing.
 func Prove(ctx context.Context, dir string) ([]JudgedProof, error) { return alertproof.Prove(ctx, dir) }
 
-// NotRun is a proof without a run, for the reason why.
+// NotRun returns the result of a proof that was not run because of why.
 func NotRun(p Proof, why error) JudgedProof { return alertproof.NotRun(p, why) }
 
-// NewProofReport sums up proofs; the alerts of wanted must be proven.
+// NewProofReport sums up proofs. The alerts in wanted must be proven.
 func NewProofReport(all []JudgedProof, wanted []string) ProofReport {
 	return alertproof.NewReport(all, wanted)
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/stormglass/stormglass/loadgen/result"
 )
 
-// QueryOptions say what is asked of a recorded run, and for when.
+// QueryOptions are the options of a query of a recorded run.
 type QueryOptions struct {
 	// Expr is PromQL. It may use Grafana's $__range, $__rate_interval and $__interval.
 	Expr string
-	// At is a moment (RFC 3339), a time of day (UTC) or a duration since the first scrape;
-	// empty means the last scrape, or the end of Phase.
+	// At is a moment (RFC 3339), a time of day (UTC) or a duration since the first scrape.
+	// Empty means the end of Phase, or the last scrape without a Phase.
 	At string
-	// Phase is the name of a phase, whose end and length are taken; empty means the whole run.
+	// Phase is the name of the phase to query, from its start to its end; empty means the whole run.
 	Phase string
-	// Range asks for each Step from the start to the end; zero means the interval between scrapes.
+	// Range evaluates the query at each Step from the start to the end. A zero Step means the interval between scrapes.
 	Range bool
 	Step  time.Duration
 }
 
-// QueryAnswer holds the values of an expression, and writes them as text, JSON or CSV.
+// QueryAnswer holds the values of an expression and writes them as text, JSON or CSV.
 type QueryAnswer = recordings.Answer
 
 // Query evaluates PromQL over the recorded run in dir and calls show with the answer, which is
-// valid until show returns. The directory is not changed.
+// valid until show returns. It does not change the directory.
 func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswer) error) (err error) {
 	r, err := recordings.Open(ctx, dir)
 	if err != nil {
@@ -58,7 +58,7 @@ func Query(ctx context.Context, dir string, o QueryOptions, show func(QueryAnswe
 	return show(answer)
 }
 
-// momentOf reads the moment of a flag, of a run whose first scrape was at first.
+// momentOf parses the moment in a flag, for a run with its first scrape at first.
 func momentOf(flag, text string, first time.Time) (time.Time, error) {
 	at, err := parseMoment(text, first, time.Now())
 	if err != nil {
@@ -68,20 +68,20 @@ func momentOf(flag, text string, first time.Time) (time.Time, error) {
 }
 
 type (
-	// ServeOptions say which recorded runs to serve, and where.
+	// ServeOptions are the options of Serve: which recorded runs to serve, and where.
 	ServeOptions = recordings.ServeOptions
-	// ServedRun is a recorded run that is served.
+	// ServedRun is a recorded run that Serve serves.
 	ServedRun = recordings.Served
 )
 
-// Serve serves recorded runs by Prometheus' query API until ctx ends, which is no error.
-// Their directories are not changed.
+// Serve serves recorded runs by Prometheus' query API. It returns nil when ctx ends.
+// It does not change the directories.
 func Serve(ctx context.Context, o ServeOptions) error {
 	o.Version = run.Version()
 	return recordings.Serve(ctx, o)
 }
 
-// Formats of an export.
+// The formats of an export.
 const (
 	ExportOpenMetrics = recordings.OpenMetrics
 	ExportBlocks      = recordings.Blocks
@@ -91,34 +91,34 @@ const (
 // RemoteWrite names a receiver of Prometheus' remote write protocol.
 type RemoteWrite = remotewrite.Config
 
-// CheckRemoteWrite reports whether a receiver is named rightly. It sends nothing.
+// CheckRemoteWrite returns an error if the configuration of a receiver is invalid. It sends nothing.
 func CheckRemoteWrite(c RemoteWrite) error {
 	_, err := remotewrite.New(c)
 	return err
 }
 
-// ExportOptions say what of a recorded run goes where.
+// ExportOptions say which data of a recorded run to export, and where to.
 type ExportOptions struct {
 	Format string
-	// Labels are added to each series. Label run is the directory's name, unless it is named
-	// here; an empty value leaves a label out.
+	// Labels are added to each series. The label run is the directory's name unless Labels sets
+	// it. An empty value removes a label.
 	Labels map[string]string
-	// Start and End bound the samples; as QueryOptions.At.
+	// Start and End bound the samples, in the form of QueryOptions.At. Empty means unlimited.
 	Start, End string
-	// Rules adds what the shipped rules make of the run: records and ALERTS.
+	// Rules adds the results of the shipped rules: recording rules and ALERTS.
 	Rules bool
-	// Writer takes OpenMetrics text, Dir blocks, Receiver remote write.
+	// Writer is the destination of OpenMetrics text, Dir of blocks, and Receiver of remote write.
 	Writer   io.Writer
 	Dir      string
 	Receiver RemoteWrite
-	// Log takes a line when the receiver goes away or is back.
+	// Log is called when the receiver becomes unavailable or available again.
 	Log func(format string, args ...any)
 }
 
-// Exported counts what an export wrote.
+// Exported counts the exported data.
 type Exported = recordings.Exported
 
-// Export copies the metrics of the recorded run in dir elsewhere. The directory is not changed.
+// Export copies the metrics of the recorded run in dir to the destination in o. It does not change the directory.
 func Export(ctx context.Context, dir string, o ExportOptions) (done Exported, err error) {
 	r, err := recordings.Open(ctx, dir)
 	if err != nil {
@@ -154,7 +154,7 @@ func Export(ctx context.Context, dir string, o ExportOptions) (done Exported, er
 	return Exported{Samples: int(sent.Sent)}, err
 }
 
-// runLabels are the labels added to the series of a run.
+// runLabels returns the labels that are added to the series of a run.
 func runLabels(name string, more map[string]string) map[string]string {
 	all := map[string]string{recordings.RunLabel: name}
 	for label, v := range more {

@@ -9,7 +9,7 @@ import (
 )
 
 type (
-	// Workers say how many generators divide the loads and nodes of a run, and who starts them.
+	// Workers say how many generators divide the loads and nodes of a run, and how they are started.
 	Workers = workers.Options
 	// WorkerStarter starts the workers of a run.
 	WorkerStarter = workers.Starter
@@ -19,13 +19,13 @@ type (
 	JobWorkers = job.Starter
 	// JobOptions say how workers run in a cluster.
 	JobOptions = job.Options
-	// WorkerManifests are the objects of workers that somebody else makes.
+	// WorkerManifests are the objects of workers that the user creates.
 	WorkerManifests = job.Manifests
 	// Worker is one of several generators of a run.
 	Worker = workers.Worker
 )
 
-// DefaultWorkerResources are those of each worker of a Job.
+// DefaultWorkerResources are the default resources of each worker of a Job.
 const DefaultWorkerResources = job.DefaultResources
 
 // Work does a worker's share of a run until the run has ended.

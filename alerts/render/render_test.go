@@ -162,7 +162,7 @@ func TestLeftOut(t *testing.T) {
 	managed := bundle(t, render.Options{Jobs: map[string]string{"etcd": "", "kube-scheduler": "", "kube-controller-manager": "", "cloud-controller-manager": "", "loadgen": ""}})
 	targets = string(managed.Files["rules/targets.yaml"])
 	if strings.Contains(targets, "etcd_") || strings.Contains(targets, `job="etcd"`) || !strings.Contains(targets, `expr: absent(up{job="kube-apiserver"})`) {
-		t.Errorf("what is left of absent targets:\n%s", targets)
+		t.Errorf("remaining rules for absent targets:\n%s", targets)
 	}
 	if managed.Files["rules/etcd.yaml"] != nil || managed.Files["dashboards/stormglass-etcd.json"] != nil || managed.Files["dashboards/stormglass-apiserver.json"] == nil {
 		t.Errorf("files %v", slices.Sorted(maps.Keys(managed.Files)))

@@ -95,7 +95,7 @@ func restoreCommand() *cobra.Command {
 		Short: "Take etcd back to a snapshot",
 		Long: `Take etcd back to a snapshot. The snapshot becomes fresh data for each member;
 then everything is stopped and started again on it, as a new cluster whose
-revisions go on a billion further, so that no client takes old for new. What
+revisions start a billion higher, so that no client takes old for new. What
 was written after the snapshot is gone. If anything fails, etcd is taken back
 to what it held before. It is refused while faults are in force.`,
 		Example: `  controlplane etcd restore /tmp/etcd.db`,

@@ -25,7 +25,7 @@ func faultCommand() *cobra.Command {
 		Short: "Break a running control plane for a time, and mend it",
 		Long: `Break a running control plane: a real fault on a real component. The
 supervisor puts it in force at once, ends it by itself when its time is over,
-whatever becomes of this command, and undoes all faults when the plane stops.
+even if this command has ended, and undoes all faults when the plane stops.
 
 A component is named as in status ("etcd-0"); "etcd" or "kube-apiserver" means
 all of the kind; "etcd-leader", "kube-scheduler-follower" and the like are looked
@@ -177,7 +177,7 @@ func writeBegun(w io.Writer, s control.FaultStatus, dir string) error {
 	case !s.Ends.IsZero():
 		end = fmt.Sprintf("until %s, %s from now", s.Ends.Local().Format(time.TimeOnly), s.For)
 	}
-	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after it was asked for, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
+	_, err := fmt.Fprintf(w, "fault %s: %s, in force %s after the request, %s\n", s.ID, faultName(s), milliseconds(s.Active.Sub(s.Asked)), end)
 	if err == nil && !s.Momentary() {
 		_, err = fmt.Fprintf(w, "to end it before: controlplane fault clear%s %s\n", dirArgument(dir), s.ID)
 	}

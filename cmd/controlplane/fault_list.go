@@ -26,8 +26,8 @@ func faultListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the faults in force, and those that have ended",
-		Long: `List the plane's faults in the order in which they were asked for: those in
-force and the last thousand of those that have ended.`,
+		Long: `List the plane's faults in the order of their requests: the faults in force and
+the last thousand ended ones.`,
 		Example: `  controlplane fault list
   controlplane fault list --output json`,
 		Args: cobra.NoArgs,

@@ -61,8 +61,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) (code
 		Use:   "controlplane",
 		Short: "A real Kubernetes control plane on this machine",
 		Long: `Controlplane runs a real Kubernetes control plane on this machine: etcd,
-kube-apiserver, kube-scheduler and kube-controller-manager, each a process of
-its own, with its own keys, on free loopback ports.
+kube-apiserver, kube-scheduler and kube-controller-manager, each a separate
+process, with its own keys, on free loopback ports.
 
 Exit codes: 0 done, 2 bad usage, a bad config file or a path that cannot be used, 4 the
 environment failed.`,

@@ -27,10 +27,10 @@ func newAB(signals *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ab NAME|FILE",
 		Short: "Tell whether B is worse than A, with a known error rate",
-		Long: `Run a scenario in pairs, A and B back to back on control planes of their own, and
+		Long: `Run a scenario in pairs, A and B back to back on separate control planes, and
 tell from them whether B is worse.
 
---a and --b say what each side is; left out, it is the scenario as it is written.
+--a and --b say what each side is; left out, it is the unchanged scenario.
 Each may be given several times:
 
   bin/controlplane           a controlplane binary
@@ -42,7 +42,7 @@ Each may be given several times:
   baselines/main             a baseline, as --a: only B is run, and there are no pairs
 
 A pair has one seed; which side is first is drawn. The first pair warms the machine
-up. A pair beside which the machine was busy with something else is thrown away
+up. A pair during which the machine was busy with something else is thrown away
 before its figures are looked at. After 6, 9 and 12 pairs a paired t-test of
 ln(B/A) is looked at: regressed, if the change is past chance and at least 5%;
 not regressed, if it is surely below 10%; else more pairs, and after the last:
@@ -50,7 +50,7 @@ could not tell. docs/reference/comparing.md has the error rates.
 
 The figures are those under compare in the scenario. Those with a calibrated spread
 decide, at most five; --figure names others. Ctrl-C ends the run that is under way;
-finished pairs are kept, and --resume DIR goes on with them. A run that --abort-on
+finished pairs are kept, and --resume DIR continues with them. A run that --abort-on
 ends early ends the comparison. --dry-run shows what a run of each side would make
 and send, and builds no revision.
 
@@ -102,7 +102,7 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
+	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the unchanged scenario)")
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	flags.StringVar(&against, "against", "", "a baseline's `directory`: the same as --a of it")
 	addFilenameFlag(cmd)
@@ -114,12 +114,12 @@ Exit codes: 0 not regressed or improved, 1 regressed, 3 could not tell,
 	percentVar(flags, &o.Plan.Change, "change", "the least change that is called one")
 	percentVar(flags, &o.Plan.Margin, "margin", "not regressed: the change is surely below it")
 	percentVar(flags, &o.Plan.Confidence, "confidence", "of the bounds of a change, one-sided")
-	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "so many calibrated `figures` decide at most, and share no alpha; more named by --figure share it by Holm's method")
+	flags.IntVar(&o.Plan.Figures, "most-figures", o.Plan.Figures, "maximum number of calibrated `figures` that decide without a share of alpha; figures named by --figure share it by Holm's method")
 	percentVar(flags, &o.Plan.Spread, "spread", "figures with a larger calibrated spread do not decide")
 	throwFlags(flags, &o.Plan.Throw, "throw a pair away")
 	flags.StringVar(&o.Out, "out", "", "the comparison's `directory` (default runs/TIME-NAME-ab)")
-	flags.StringVar(&o.Resume, "resume", "", "go on with the comparison in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: beside loadgen, then PATH)")
+	flags.StringVar(&o.Resume, "resume", "", "continue the comparison in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` of sides that name none (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)

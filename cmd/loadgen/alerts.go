@@ -119,7 +119,7 @@ run proved nothing (interrupted, no data, generator saturated).`,
 	flags.StringArrayVar(&p.rules, "rule", nil, "prove the `alert` of this name (repeatable)")
 	flags.StringArrayVar(&p.proofs, "proof", nil, "run the proof of this `name` (repeatable)")
 	flags.StringVar(&p.out, "out", "", "`directory` of the runs, one for each proof (default runs/TIME-alerts)")
-	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	flags.StringVar(&p.controlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	p.summary.flag(cmd)
 	p.output = commandline.AddOutput(cmd)
 	return cmd

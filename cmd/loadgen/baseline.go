@@ -27,7 +27,7 @@ an artifact or on a branch. ` + "`loadgen compare`" + ` and ` + "`loadgen trend`
 	var listForm, showForm *commandline.Output
 	save := &cobra.Command{
 		Use:     "save NAME DIR...",
-		Short:   "Save the results of runs, beside those that the baseline has",
+		Short:   "Add the results of runs to a baseline",
 		Example: `  loadgen baseline save main runs/20261123-101500-ci-gate-ab/a`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

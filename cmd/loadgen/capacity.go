@@ -29,7 +29,7 @@ capacity names the field that is raised and its range:
 
   capacity: {field: background.writes.rate, from: 100/s, to: 10000/s}
 
-Each trial is a run on a control plane of its own. The load is doubled until a gate
+Each trial is a run on a separate control plane. The load is doubled until a gate
 fails; from then on trials are made where the capacity probably lies (a Bayesian
 grid over capacity and spread), until its 90% interval is 15% wide. The lower end is
 then tried again, and has to hold in 3 of 5 trials. docs/reference/capacity.md has
@@ -38,8 +38,8 @@ how often the interval covers the truth.
 Of requests a trial also asks that 99% of those that are due are answered, all are
 sent, and they do not pile up; a bound of the p99 has to hold with 99% confidence.
 Nodes, pods, objects and watches grow by 1.2 instead of doubling. Where the generator is
-saturated twice in a row, the search goes on below; if nothing is left to try there, the
-generator ended first. Ctrl-C ends the trial that is under way; --resume DIR goes on.
+saturated twice in a row, the search continues below; if nothing is left to try there, the
+generator ended first. Ctrl-C ends the trial that is under way; --resume DIR continues.
 
 With --b two configurations are searched, a trial of each in turns, and compared: a
 machine is not equally fast all day. --a and --b are as in loadgen ab: a controlplane
@@ -98,7 +98,7 @@ lower, 3 it could not be told, 4 the environment failed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the scenario as it is)")
+	flags.StringArrayVar(&a, "a", nil, "what A is: a `spec` as above (repeatable; default: the unchanged scenario)")
 	flags.StringArrayVar(&b, "b", nil, "what B is, as --a (repeatable)")
 	addFilenameFlag(cmd)
 	addSetFlag(cmd, &o.Overrides)
@@ -106,8 +106,8 @@ lower, 3 it could not be told, 4 the environment failed.`,
 	percentVar(flags, &o.Width, "width", "the interval at which the search ends")
 	flags.IntVar(&o.Trials, "trials", o.Trials, "most trials, without those that confirm")
 	flags.StringVar(&o.Out, "out", "", "the search's `directory` (default runs/TIME-NAME)")
-	flags.StringVar(&o.Resume, "resume", "", "go on with the search in this `directory`")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	flags.StringVar(&o.Resume, "resume", "", "continue the search in this `directory`")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	fuse.addOnPlanes(flags)
 	cmd.MarkFlagsMutuallyExclusive("out", "resume")
 	sum.flag(cmd)

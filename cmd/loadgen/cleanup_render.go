@@ -14,7 +14,7 @@ func newCleanupRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
 		Short: "Print manifests that remove expired runs from inside the cluster",
-		Long: `Print manifests for kubectl apply: a CronJob that removes what is left of runs whose
+		Long: `Print manifests for kubectl apply: a CronJob that cleans up after runs whose
 deadline has passed, its namespace, its ServiceAccount and the RBAC that it needs. The
 pod conforms to the profile "restricted" of Pod Security, which the namespace enforces.`,
 		Example: `  loadgen cleanup render --image registry.example.com/loadgen:v1 | kubectl apply -f -

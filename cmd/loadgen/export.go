@@ -30,7 +30,7 @@ func newExport() *cobra.Command {
 
 Each series gets the label run, the name of the run's directory; --label adds others, and
 --label run= leaves it out. The run's directory is not changed. OpenMetrics has no
-staleness markers: there a series that ended goes on for five minutes.
+staleness markers: there a series that ended continues for five minutes.
 
 A Prometheus takes samples of an old run by remote write within its
 storage.tsdb.out_of_order_time_window only.`,

@@ -20,8 +20,8 @@ type fuseFlags struct {
 func (f *fuseFlags) add(flags *pflag.FlagSet) {
 	f.addOnPlanes(flags)
 	flags.BoolVar(&f.noLock, "no-lock", false, "do not take the lock that keeps two runs from one cluster")
-	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock over from the run of this `id`, and run beside it")
-	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "make a Job in your cluster that removes what is left of the run if this machine is lost; needs --image")
+	flags.StringVar(&f.takeLock, "take-lock", "", "take the cluster's lock from the run of this `id`, and run at the same time")
+	flags.BoolVar(&f.cleanupJob, "cleanup-job", false, "create a Job in your cluster that cleans up after the run if this machine is lost; needs --image")
 }
 
 // addOnPlanes adds the flags of runs on bundled planes, which have no cluster to guard.

@@ -23,7 +23,7 @@ func newGate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gate DIR --rules FILE",
 		Short: "Judge a recorded run by other gates than its own",
-		Long: `Judge a recorded run by other gates than its own, and leave its directory as it is.
+		Long: `Judge a recorded run by other gates than its own, and leave its directory unchanged.
 
 FILE is either gates, written as in a scenario:
 
@@ -31,16 +31,16 @@ FILE is either gates, written as in a scenario:
     - {name: api, objective: mutating-latency, max: 1s}
     - {name: disk, alert: EtcdWALFsyncSlow, fires: false, over: [steady]}
 
-or rules as Prometheus loads them: of these no alert may fire in any phase, but
-for those that gates of another --rules FILE are about. Rules are evaluated over
+or rules as Prometheus loads them: none of their alerts may fire in any phase,
+except alerts named by gates of another --rules FILE. Rules are evaluated over
 what the run recorded, each group as often as it says (once a minute, if it does
-not), so a metric that was not recorded, or a phase that was over before anybody
-looked, is no data, which is no pass.
+not), so a metric that was not recorded, or a phase that was over before the first
+evaluation, is no data and does not pass.
 
-A rule whose for, offset or interval is longer than the run or its phase is told as
+A rule whose for, offset or interval is longer than the run or its phase is reported as
 TOO SHORT, apart from NO DATA: a longer run can judge it. --allow-no-data names rules
-and gates that may have no data, of any reason: they are told as ALLOWED and leave the
-exit code alone. If they have data they count as ever, and a run of which nothing else
+and gates that may have no data, of any reason: they are reported as ALLOWED and leave
+the exit code alone. If they have data they count as usual. A run in which nothing else
 is judged does not pass.
 
 A summary is appended to its file, as $GITHUB_STEP_SUMMARY wants it.`,

@@ -20,7 +20,7 @@ func newImport() *cobra.Command {
 		Short: "Make a scenario of another tool's configuration",
 		Long: `Make a scenario of another tool's configuration: of kube-burner, ClusterLoader2 or
 KWOK. It goes to standard output with its templates in it, or with --out to a file,
-with its templates beside it.
+with its templates next to it.
 
 What could not be carried over is a comment at its place in the scenario, which
 begins with NOT CARRIED OVER, and a line on standard error. The scenario is valid;
@@ -42,19 +42,19 @@ type importFlags struct {
 
 func (f *importFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.out, "out", "", "`file` to write the scenario to, its templates into a directory beside it (default: standard output, with the templates in it)")
+	flags.StringVar(&f.out, "out", "", "`file` to write the scenario to, with its templates in a directory next to it (default: standard output, with the templates inline)")
 	flags.IntVar(&f.options.Nodes, "nodes", 0, "`number` of simulated nodes")
 }
 
 func (f *importFlags) addCluster(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on a cluster of yours: without simulated nodes, node selectors as they are")
+	cmd.Flags().BoolVar(&f.options.OwnCluster, "own-cluster", false, "for a run on your own cluster: no simulated nodes, unchanged node selectors")
 }
 
 // convert runs an import and writes its result.
 func (f *importFlags) convert(cmd *cobra.Command, typed bool, do func(loadgen.ImportOptions) (*loadgen.Imported, error)) error {
 	o := f.options
 	if o.Nodes < 0 {
-		return loadgen.Usage(fmt.Errorf("--nodes %d: it is no number of nodes", o.Nodes))
+		return loadgen.Usage(fmt.Errorf("--nodes %d: must be 0 or greater", o.Nodes))
 	}
 	o.Values = map[string]any{}
 	for _, file := range f.values {

@@ -69,7 +69,7 @@ func (f *kubeconfigFlags) into(cmd *cobra.Command, k *loadgen.Kubeconfig) error 
 		if name != clientcmd.FlagBearerToken {
 			name += " " + flag.Value.String()
 		}
-		return loadgen.Usage(fmt.Errorf("--%s: it belongs to a cluster of yours (add --kubeconfig FILE)", name))
+		return loadgen.Usage(fmt.Errorf("--%s: requires --kubeconfig FILE", name))
 	}
 	return nil
 }

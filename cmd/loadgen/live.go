@@ -20,7 +20,7 @@ type liveFlags struct {
 
 func (f *liveFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.plain, "plain", false, "show progress in lines on a terminal too, in place of a page with charts and keys")
-	flags.StringVar(&f.web, "web", "", "serve a page of the run while it goes on to browsers of this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
+	flags.StringVar(&f.web, "web", "", "serve a live page of the run to browsers of this machine, at this `address` (--web alone: a free port of 127.0.0.1)")
 	flags.Lookup("web").NoOptDefVal = anyPort
 }
 
@@ -42,7 +42,7 @@ func (f *liveFlags) begin(cmd *cobra.Command, ui *tui, o *loadgen.Options, signa
 		}
 		url = f.served.URL()
 		o.Progress = f.served.Start(o.Control, ui)
-		ui.tell("live page at " + url + " (its token lets whoever has the address pause the run)")
+		ui.tell("live page at " + url + " (anyone with this address can pause the run)")
 	}
 	if !f.plain && ui.terminal && !ui.quiet && os.Getenv("NO_COLOR") == "" && !logs(cmd) {
 		page := newPage(o.Control, ui.began, url)

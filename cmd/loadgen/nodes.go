@@ -32,7 +32,7 @@ renews its Lease, reports its status and takes pods through to Ready and through
 deletion. With --kubeconfig they join that cluster and are removed at the end;
 without it, a control plane is started for them.
 
-On a cluster of yours they are tainted, so that no other workload lands on them;
+On your own cluster they are tainted, so that no other workload lands on them;
 what a pod needs in its spec to be scheduled to them is printed. On a control plane
 that 'controlplane up' or this command has started they are not: there a plain
 'kubectl create deployment' runs. A second Ctrl-C leaves what is not removed yet, and
@@ -79,7 +79,7 @@ none.`,
 	flags.StringVar(&fidelity, "fidelity", "kubelet", "`how` true to life: kubelet, lean or shared")
 	flags.StringVar(&identity, "identity", scenario.IdentityAuto, "`how` nodes authenticate: auto, certificate or token")
 	addSetFlag(cmd, &o.Overrides)
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.BoolVar(&yes, "yes", false, "do not ask before creating objects in your cluster")
 	output = commandline.AddOutput(cmd)

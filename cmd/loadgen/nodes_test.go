@@ -23,7 +23,7 @@ func TestPodsOnSimulatedNodes(t *testing.T) {
 	if err := os.WriteFile(foreign, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("on a plane of ours", func(t *testing.T) {
+	t.Run("on our own plane", func(t *testing.T) {
 		p := startLoadgen(t, "nodes", "--count", "2", "--kubeconfig", own, "--yes")
 		p.awaitLine("2 nodes Ready")
 		kubectl(t, "create", "deployment", "plain", "--image=none", "--replicas=3")

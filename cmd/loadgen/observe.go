@@ -39,7 +39,7 @@ func newObserve() *cobra.Command {
 		Long: `Scrape a control plane that 'controlplane up' has started, evaluate the alerts
 that ship, and serve both by the query API of Prometheus, until Ctrl-C or until
 the plane stops: a Prometheus data source for Grafana, and for promtool.
-'controlplane up --observe' starts this beside its plane; 'loadgen run --observe'
+'controlplane up --observe' starts this with its plane; 'loadgen run --observe'
 serves a run under way.
 
 It is read-only, has no password, and listens on this machine only, unless
@@ -132,7 +132,7 @@ func untilParentEnds(ctx context.Context) (context.Context, func(), error) {
 }
 
 func addObserveFlags(flags *pflag.FlagSet, o *loadgen.Options) {
-	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics by Prometheus' query API while it goes on, at this `address` (--observe alone: a free port of 127.0.0.1)")
+	flags.StringVar(&o.Observe, "observe", "", "serve the run's metrics by Prometheus' query API during the run, at this `address` (--observe alone: a free port of 127.0.0.1)")
 	flags.Lookup("observe").NoOptDefVal = anyPort
 	addPublicFlag(flags, &o.ObservePublic)
 }
@@ -166,7 +166,7 @@ func (p *prometheusFlags) into(o *loadgen.Options) error {
 	}
 	switch {
 	case o.Kubeconfig.Files == "":
-		return loadgen.Usage(fmt.Errorf("--prometheus: a control plane that is started for the run is scraped by the run (add --kubeconfig FILE for a cluster of yours)"))
+		return loadgen.Usage(fmt.Errorf("--prometheus: the run itself scrapes a bundled control plane (add --kubeconfig FILE for your own cluster)"))
 	case o.Targets != "":
 		return loadgen.Usage(fmt.Errorf("--targets: with --prometheus nothing is scraped (leave out one of them)"))
 	case o.Observe != "":
@@ -191,7 +191,7 @@ func (p *prometheusFlags) alone() error {
 		"--prometheus-job": len(p.config.Jobs) > 0, "--prometheus-match": p.config.Match != "", "--prometheus-http-config": p.config.HTTPConfig != "",
 	} {
 		if set {
-			return loadgen.Usage(fmt.Errorf("%s: it belongs to a Prometheus of yours (add --prometheus URL)", flag))
+			return loadgen.Usage(fmt.Errorf("%s: requires --prometheus URL", flag))
 		}
 	}
 	return nil

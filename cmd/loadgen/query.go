@@ -22,7 +22,7 @@ func newQuery() *cobra.Command {
 
 Without --range the expression is evaluated once: at the last scrape, at the end of
 --phase, or at --at. With --range it is evaluated at each --step of the phase or of the
-run. Queries of dashboards can be asked as they are: $__range is the length of the phase
+run. Queries of dashboards need no changes: $__range is the length of the phase
 or of the run, $__rate_interval four scrapes; $cluster and $instance match all.
 
 A time is a duration since the first scrape (90s), a time of day (14:00:00, UTC) or a

@@ -23,9 +23,9 @@ func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render --out DIR",
 		Short: "Write rules and dashboards for a Prometheus with other names of jobs",
-		Long: `Write the rules and dashboards that ship for a Prometheus of yours: with its names of
+		Long: `Write the rules and dashboards that ship for your own Prometheus: with its names of
 jobs, its label for the cluster, and more matchers in each selector. Without flags the
-jobs are those of the Helm chart kube-prometheus-stack. DIR gets
+jobs are named as in the Helm chart kube-prometheus-stack. DIR gets
 
   rules/*.yaml         rule files for any Prometheus, Mimir or Thanos
   dashboards/*.json    for Grafana's import or provisioning
@@ -34,7 +34,7 @@ jobs are those of the Helm chart kube-prometheus-stack. DIR gets
   mixin/               both as a monitoring mixin: mixin.libsonnet, and what mixins
                        are compiled into
 
-Each alert has a runbook_url, beside the runbook in it. A component whose job is empty is
+Each alert has a runbook_url, in addition to its runbook. A component whose job is empty is
 left out, with the rules, panels and dashboards that are about it alone: etcd, scheduler
 and controller manager of a managed control plane, or with --production the load
 generator. --preset names the jobs of an installation, --job changes some of them.`,

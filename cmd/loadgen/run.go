@@ -41,34 +41,35 @@ scenario's controlPlane section is then only compared, not applied, and a
 scenario with faults of the control plane is refused.
 
 A scenario with variants is an incident and its remedy. --variant all runs them
-one after another, each on a control plane of its own, and sets what the
-scenario compares side by side; the exit code is the worst of theirs. --variant
-NAME runs one. Without it the scenario runs as it is written.
+one after another, each on a separate control plane, and sets what the
+scenario compares side by side; the exit code is the worst of all. --variant
+NAME runs one. Without it the scenario runs unchanged.
 
-Hooks of the scenario are commands that are run on this machine as you: read those
-of a file that is not yours (validate lists them), or leave them out by --no-hooks.
+Hooks of the scenario are commands that run on this machine as you: read them in a
+file from elsewhere (validate lists them), or leave them out by --no-hooks.
 
-With --observe the run can be looked at while it goes on: by Grafana, promtool
-and whatever else asks a Prometheus, with the alerts that ship evaluated over it.
+With --observe the run can be watched while it is active: by Grafana, promtool
+and other clients of a Prometheus, with the alerts that ship evaluated over it.
 With --prometheus the metrics of your cluster are not scraped but copied from the
 Prometheus that scrapes them already; what it does not give is no data.
 
 With --remote-write the run's samples, the generator's own among them, are sent on to
-a Prometheus, Mimir or Thanos while it goes on, with the label run. Phases and faults
+a Prometheus, Mimir or Thanos during the run, with the label run. Phases and faults
 are the series stormglass_phase_active and stormglass_fault_active. What the receiver
 misses while it is away is read from the run's directory and sent later; the load
 never waits for it, the end of the run for 30 s at most.
 
 --abort-on stops all load as soon as a condition holds and ends the run, which has
-failed then; on a cluster of yours some are on. --max-rate refuses a scenario that
+failed then; on your own cluster some are on. --max-rate refuses a scenario that
 sends more. --dry-run says what a run would do, and whether it may, and does nothing.
-On a cluster of yours a run holds a lock, so that no other meets it there, and
+On your own cluster a run holds a lock, so that no other run starts there, and
 --cleanup-job makes a Job there that outlives this machine.
 
 With --workers N the loads are divided among N generators, which join over TLS; the
 run itself scrapes, acts and judges. With --image they are the pods of a Job in your
-cluster, or in that of --workers-kubeconfig, which goes at the end. A worker that is
-lost, late or saturated makes the run one that could not be judged (exit 3).
+cluster, or in the one named by --workers-kubeconfig; the Job is removed at the end.
+A worker that is lost, late or saturated makes the run one that could not be judged
+(exit 3).
 
 With --render the run is not begun: manifests are printed that run it from inside the
 cluster, as a Job, with the RBAC that this scenario needs (docs/how-to/in-cluster.md).
@@ -81,7 +82,7 @@ machine. Figures of a phase that was paused or ended early are not judged (exit 
 Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends the run in order and still writes the
 report, marked interrupted; of variants, those that have run are compared. A
 second signal does not wait: what is not yet removed from your cluster stays and
-is told, the report is still written. A third, 5 s later or more, ends at once.`,
+is reported, the report is still written. A third, 5 s later or more, ends at once.`,
 		Example: `  loadgen run rollout-500
   loadgen run watch-flood --set phases.flood.load.crowd.count=500 --out runs/flood
   loadgen run rollout-500 --observe=127.0.0.1:9090
@@ -182,7 +183,7 @@ is told, the report is still written. A third, 5 s later or more, ends at once.`
 	flags.StringVar(&o.Out, "out", "", "the run's `directory` (default runs/TIME-NAME)")
 	kubeconfig.add(flags, &o.Kubeconfig)
 	flags.StringVar(&o.Targets, "targets", "", "`file` with further scrape targets of your cluster (etcd, scheduler, controller manager)")
-	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: beside loadgen, then PATH)")
+	flags.StringVar(&o.ControlPlane, "controlplane", "", "the controlplane `binary` (default: next to loadgen, then PATH)")
 	prometheus.add(flags)
 	addObserveFlags(flags, &o)
 	live.add(flags)

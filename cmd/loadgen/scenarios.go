@@ -21,7 +21,7 @@ func newScenarios() *cobra.Command {
 		Short: "List the built-in scenarios",
 		Long: `List the built-in scenarios: how long their phases take, at the most if one ends by
 a condition, without the start and the end of the plane; nodes; variants; the
-components of the plane of which there is more than one; and the most memory that
+components with more than one instance; and the most memory that
 recorded runs took, of the plane and of loadgen together. A scenario without it was not
 recorded. docs/sizing.md has the source and the CPU.`,
 		Example: `  loadgen scenarios

@@ -18,7 +18,7 @@ func newTrend() *cobra.Command {
 		Short: "Find where figures changed over many recorded runs",
 		Long: `Read recorded runs of one scenario in the order of their starts, and find where a
 figure changed: E-divisive means, with a t-test (p at most 0.001) and a change of at
-least 5%. Each DIR is that of a run, a baseline, or one with such directories in it.
+least 5%. Each DIR is a run, a baseline, or a directory that holds these.
 
 A trend is for a history of nights. A pull request is judged by ` + "`loadgen ab`" + `.`,
 		Example: `  loadgen trend baselines/nightly

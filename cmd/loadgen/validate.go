@@ -20,7 +20,7 @@ func newValidate() *cobra.Command {
 		Short: "Check a scenario without running it",
 		Long: `Check a scenario without running it: every field, unit and reference, every
 gate's objective and PromQL. Errors are printed one line each, and all at once as
-far as one does not hide another: what cannot be read is told first, then what
+far as one does not hide another: what cannot be read comes first, then what
 contradicts itself, then what cannot come to pass, then variants and gates. A -
 reads the scenario from standard input.
 
@@ -31,9 +31,8 @@ not here. Commands that a run would run on this machine (hooks) are listed.
 --show prints the scenario that it resolves to, with overrides and every default:
 what a run of it leaves as scenario.yaml.
 
-What only a control plane can know is told when it starts: whether a component
-takes a flag's value together with the others, and of a cluster of yours the
-resources that it has itself.`,
+What only a control plane can know is reported when it starts: whether a component
+takes a combination of flags, and which resources your own cluster has.`,
 		Example: `  loadgen validate mine.yaml
   loadgen validate rollout-500 --set gates.rollout-time.max=2m
   loadgen validate rollout-500 --show`,

@@ -31,8 +31,8 @@ type workerFlags struct {
 func (f *workerFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.count, "workers", 0, "divide the loads and simulated nodes among this `number` of generators")
 	flags.BoolVar(&f.local, "workers-local", false, "start the workers on this machine, as processes")
-	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for those of the Job")
-	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: that of --workers-listen)")
+	flags.StringVar(&f.listen, "workers-listen", "", "listen at this `address`, HOST:PORT, for workers that you start ('loadgen worker'), or with --image for the Job's workers")
+	flags.StringVar(&f.advertise, "workers-advertise", "", "the `address`, HOST or HOST:PORT, at which workers reach this machine (default: from --workers-listen)")
 	flags.DurationVar(&f.within, "workers-within", 5*time.Minute, "the `time` in which all workers must have joined")
 	flags.StringVar(&f.kubeconfig, "workers-kubeconfig", "", "`file` that names the cluster where the Job of --image runs (default: the cluster that takes the load)")
 	flags.StringVar(&f.context, "workers-context", "", "`context` in --workers-kubeconfig (default: its current one)")
@@ -46,7 +46,7 @@ func addJobFlags(flags *pflag.FlagSet, o *loadgen.JobOptions) {
 	flags.StringVar(&o.Namespace, "workers-namespace", "", "the `namespace` of the Job, which must exist (default: one is made)")
 	flags.StringVar(&o.PullSecret, "image-pull-secret", "", "`name` of the Secret in --workers-namespace for the image's registry")
 	flags.StringVar(&o.Resources, "workers-resources", loadgen.DefaultWorkerResources, "`amount` of cpu and memory for each worker of the Job")
-	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, of nodes that the Job's workers may run on all the same")
+	flags.StringVar(&o.Tolerations, "workers-tolerations", "", "`taints`, KEY=VALUE:EFFECT,KEY:EFFECT,KEY, that the Job's workers tolerate")
 	flags.StringVar(&o.NodeSelector, "workers-node-selector", "", "`labels`, KEY=VALUE,KEY=VALUE, of the nodes that the Job's workers may run on")
 }
 

@@ -2,22 +2,21 @@ package control
 
 import "slices"
 
-// Claim is a part of the plane that a fault works on while it is in force: a
-// process, a link, or what its FaultKind names. Two faults with the same part clash
-// if either needs it alone.
+// Claim is a part of the plane that a fault uses while it is in force: a process, a link, or a
+// part named by its FaultKind. Two faults with the same part clash if either needs it alone.
 type Claim struct {
-	Part  string // for a person: "the process of etcd-0"
+	Part  string // for people: "the process of etcd-0"
 	Alone bool
 }
 
-// ProcessClaim is one on a component's process.
+// ProcessClaim returns a claim on a component's process.
 func ProcessClaim(name string, alone bool) Claim { return Claim{"the process of " + name, alone} }
 
 // Link joins two components: From connects to To.
 type Link struct{ From, To string }
 
-// Joins reports whether the link leads from one of the components to one of the peers,
-// or back. anyPeer takes every component for a peer.
+// Joins reports whether the link connects one of the components with one of the peers, in either
+// direction. With anyPeer, every component is a peer.
 func (l Link) Joins(components, peers []string, anyPeer bool) bool {
 	between := func(a, b string) bool {
 		return slices.Contains(components, a) && (anyPeer || slices.Contains(peers, b))
@@ -25,8 +24,9 @@ func (l Link) Joins(components, peers []string, anyPeer bool) bool {
 	return between(l.From, l.To) || between(l.To, l.From)
 }
 
-// Links are those that faults of the network can be about: between etcd's members, and
-// from API servers to these and to metrics-server. All API servers share the last.
+// Links returns the links that network faults can affect: between etcd members, from API
+// servers to etcd members, and from API servers to metrics-server. All API servers share the
+// link to metrics-server.
 func (c Config) Links() []Link {
 	var all []Link
 	members := c.ComponentsOf(KindEtcd)
@@ -47,8 +47,8 @@ func (c Config) Links() []Link {
 	return all
 }
 
-// Named are the components that selectors mean, each once. inRole gives those that a
-// selector with a role means; none, if that is not known yet.
+// Named returns the components that the selectors select, without duplicates. inRole returns the components
+// with the role of a selector, or nil if they are not known yet.
 func (c Config) Named(selectors []string, inRole func(Selector) []string) []string {
 	var all []string
 	for _, text := range selectors {
@@ -72,7 +72,7 @@ func (c Config) Named(selectors []string, inRole func(Selector) []string) []stri
 	return all
 }
 
-// Claims are the parts that a fault on these components and links works on.
+// Claims returns the parts that a fault on these components and links uses.
 func (f Fault) Claims(on []string, links []Link) []Claim {
 	kind := f.kind()
 	var all []Claim
@@ -95,8 +95,8 @@ func (f Fault) Claims(on []string, links []Link) []Claim {
 	return append(all, Claim{"the plane as a whole", kind.Whole})
 }
 
-// Clash is the first part that cannot be had because of what others have; ok is
-// false if there is none.
+// Clash returns the first part in want that clashes with has. ok is false if no part
+// clashes.
 func Clash(want, has []Claim) (part string, ok bool) {
 	for _, w := range want {
 		if slices.ContainsFunc(has, func(h Claim) bool { return h.Part == w.Part && (h.Alone || w.Alone) }) {

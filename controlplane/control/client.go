@@ -21,7 +21,7 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// Load reads cluster.json of the plane in dir.
+// Load reads cluster.json for the plane in dir.
 func Load(dir string) (Cluster, error) {
 	var c Cluster
 	path := filepath.Join(dir, ClusterFile)
@@ -36,7 +36,7 @@ func Load(dir string) (Cluster, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return c, fmt.Errorf("%s: %w", path, err)
 	case err != nil:
-		return c, fmt.Errorf("%s: %w (stop the control plane and start it again, which writes the file anew)", path, err)
+		return c, fmt.Errorf("%s: %w (restart the control plane to rewrite the file)", path, err)
 	}
 	return c, nil
 }
@@ -48,11 +48,11 @@ type Client struct {
 	http   http.Client
 }
 
-// Dial returns a client of the plane in dir, or ErrNotRunning, or ErrStarting.
+// Dial returns a client for the plane in dir. It fails with ErrNotRunning or ErrStarting.
 func Dial(dir string) (*Client, error) {
 	used, err := InUse(dir)
 	if err != nil {
-		return nil, err // it is not known whether one runs
+		return nil, err // unknown whether a plane runs
 	}
 	if !used {
 		return nil, ErrNotRunning
@@ -75,12 +75,12 @@ func Dial(dir string) (*Client, error) {
 	return c, nil
 }
 
-// Status asks for the plane's state.
+// Status returns the plane's state.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	return call[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
-// Stop asks the supervisor to stop the plane in order and waits until its last process is gone.
+// Stop makes the supervisor stop the plane in order, and waits until its last process is gone.
 func (c *Client) Stop(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodPost, "/v1/stop", nil, nil); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *Client) WaitGone(ctx context.Context) error {
 	}
 }
 
-// call sends in, if there is any, and returns the answer.
+// call sends in, if it is not nil, and returns the answer.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (out T, err error) {
 	err = c.call(ctx, method, path, in, &out)
 	return out, err
@@ -158,29 +158,29 @@ func refusal(status string, answer []byte) error {
 	return errors.New(r.Error)
 }
 
-// FaultRefusal is the control socket's answer, with a status from 400, when a
-// fault is not begun or not undone.
+// FaultRefusal is the control socket's answer, with a status of 400 or more, if a
+// fault was not begun or not undone.
 type FaultRefusal struct {
-	// Error says why.
+	// Error is the reason.
 	Error string `json:"error"`
-	// Problems are there if the fault itself is wrong.
+	// Problems lists the mistakes in the fault itself.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
-// Begin begins a fault and returns when it is in force. The supervisor ends it by
-// itself when its length is over. If ctx ends before it is in force it is undone
-// and never was. An *InvalidFault means that this plane can never have it.
+// Begin begins a fault and returns when it is in force. The supervisor ends it
+// after its length. If ctx ends before the fault is in force, the fault is undone
+// and not recorded. An *InvalidFault means that this plane can never have the fault.
 func (c *Client) Begin(ctx context.Context, f Fault) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodPost, "/v1/faults", f)
 }
 
-// Check reports whether Begin would begin the fault now, and changes nothing: its
-// fields, the components, what this machine must have for it.
+// Check returns an error if Begin would not begin the fault now. It checks the fault's fields,
+// the components and the requirements on this machine. It changes nothing.
 func (c *Client) Check(ctx context.Context, f Fault) error {
 	return c.call(ctx, http.MethodPost, "/v1/faults/check", f, nil)
 }
 
-// Clear ends a fault before its time and returns when it is undone.
+// Clear ends a fault early and returns when it is undone.
 func (c *Client) Clear(ctx context.Context, id string) (FaultStatus, error) {
 	return call[FaultStatus](ctx, c, http.MethodDelete, "/v1/faults/"+url.PathEscape(id), nil)
 }
@@ -191,7 +191,7 @@ func (c *Client) ClearAll(ctx context.Context) ([]FaultStatus, error) {
 }
 
 // Faults lists the plane's faults in the order of their requests:
-// all that are in force, and the last of those that have ended.
+// all that are in force, and the last that have ended.
 func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 	return call[[]FaultStatus](ctx, c, http.MethodGet, "/v1/faults", nil)
 }
@@ -199,22 +199,22 @@ func (c *Client) Faults(ctx context.Context) ([]FaultStatus, error) {
 // ErrEnded means that there will be no more events.
 var ErrEnded = errors.New("the plane has ended")
 
-// Events returns the events with numbers over after, oldest first. If there are
-// none it waits for one: half a minute at most, then it returns none. The supervisor
-// keeps the last few thousand; a gap in the numbers means that some were dropped.
-// When the plane ends it returns ErrEnded, and afterwards.
+// Events returns the events with numbers greater than after, oldest first. If there are
+// no such events, it waits up to half a minute for one, then returns an empty list. The supervisor
+// keeps the last few thousand events; a gap in the numbers means that some were dropped.
+// When and after the plane ends, Events returns ErrEnded.
 func (c *Client) Events(ctx context.Context, after int64) ([]Event, error) {
 	var events []Event
 	err := c.call(ctx, http.MethodGet, "/v1/events?after="+strconv.FormatInt(after, 10), nil, &events)
 	for _, gone := range []error{os.ErrNotExist, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, gone) { // the socket has no listener any more
+		if errors.Is(err, gone) { // the socket no longer has a listener
 			return nil, ErrEnded
 		}
 	}
 	return events, err
 }
 
-// Environment holds the variables that tell etcdctl how to reach the members.
+// Environment returns the environment variables with which etcdctl reaches the members.
 func (e EtcdClient) Environment() []string {
 	return []string{
 		"ETCDCTL_ENDPOINTS=" + strings.Join(e.Endpoints, ","), "ETCDCTL_CACERT=" + e.CAFile,
@@ -222,7 +222,7 @@ func (e EtcdClient) Environment() []string {
 	}
 }
 
-// AnyMember tries one member after another until one does what is asked, or ctx ends.
+// AnyMember calls try for one member after another until one call succeeds or ctx ends.
 func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) error {
 	var failures []error
 	for _, endpoint := range e.Endpoints {
@@ -240,23 +240,23 @@ func (e EtcdClient) AnyMember(ctx context.Context, try func(EtcdClient) error) e
 	return errors.Join(failures...)
 }
 
-// Restore asks for etcd to be taken back to a snapshot.
+// Restore is the request to restore etcd from a snapshot.
 type Restore struct {
 	// File is the snapshot's absolute path.
 	File string `json:"file"`
 }
 
-// Restored tells what a restore took.
+// Restored is the result of a restore.
 type Restored struct {
 	// Down is the time from the stop of the first API server until all served again.
 	Down time.Duration `json:"downNanoseconds"`
-	// Members that were restored.
+	// Members are the names of the restored members.
 	Members []string `json:"members"`
 }
 
-// RestoreEtcd stops all that uses etcd, restores the snapshot into every member
-// and starts all again. It returns when the plane is ready. What etcd held before
-// is gone then; when the restore fails, it is as before.
+// RestoreEtcd stops all components that use etcd, restores the snapshot into every member
+// and starts the components again. It returns when the plane is ready. The previous data of etcd
+// is then lost. If the restore fails, the data is unchanged.
 func (c *Client) RestoreEtcd(ctx context.Context, file string) (Restored, error) {
 	return call[Restored](ctx, c, http.MethodPost, "/v1/etcd/restore", Restore{File: file})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// A directory that cannot be looked into is not one in which nothing runs.
+// If a directory is not readable, Dial must not report that nothing runs in it.
 func TestDialReportsUnreadableDirectory(t *testing.T) {
 	if _, err := control.Dial(t.TempDir()); !errors.Is(err, control.ErrNotRunning) {
 		t.Errorf("an empty directory: %v", err)
@@ -24,7 +24,7 @@ func TestDialReportsUnreadableDirectory(t *testing.T) {
 	}
 }
 
-// A supervisor holds the lock some milliseconds before its socket accepts.
+// A supervisor holds the lock some milliseconds before its socket accepts connections.
 func TestDialWhileThePlaneStarts(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := control.LockDir(dir)
@@ -37,7 +37,7 @@ func TestDialWhileThePlaneStarts(t *testing.T) {
 	}
 }
 
-// A client that follows the events may ask again just when the plane is gone.
+// A client that follows the events may send a request just after the plane has ended.
 func TestEventsOfStoppedPlane(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, socket string){
 		"it has removed its socket": func(*testing.T, string) {},
@@ -56,7 +56,7 @@ func TestEventsOfStoppedPlane(t *testing.T) {
 			}
 			go func() {
 				if c, err := l.Accept(); err == nil {
-					_, _ = c.Read(make([]byte, 1)) // what is left unread makes it a reset
+					_, _ = c.Read(make([]byte, 1)) // the unread rest causes a reset
 					c.Close()
 				}
 				l.Close()

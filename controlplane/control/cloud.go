@@ -5,25 +5,25 @@ import (
 	"net/http"
 )
 
-// ProviderName is the name of the simulated cloud: a Node's providerID is ProviderName://NAME, of its instance.
+// ProviderName is the name of the simulated cloud. A Node's providerID is ProviderName://NAME, with the name of its instance.
 const ProviderName = "stormglass"
 
 // Instance is a machine of the simulated cloud.
 type Instance struct {
 	// Name is unique.
 	Name string `json:"name"`
-	// Zone that it is in, Type of machine; empty: its Node gets no such label.
+	// Zone is its zone and Type its machine type. If empty, its Node does not get the label.
 	Zone string `json:"zone,omitempty"`
 	Type string `json:"type,omitempty"`
-	// Address is its internal one.
+	// Address is its internal address.
 	Address string `json:"address"`
 }
 
-// ProviderID is that of the instance's Node.
+// ProviderID returns the providerID of the instance's Node.
 func (i Instance) ProviderID() string { return ProviderName + "://" + i.Name }
 
-// Instances is a change of what the simulated cloud has. One that is launched again stays; one that is terminated
-// may be gone already.
+// Instances is a change of the simulated cloud's instances. Launching an existing instance replaces its data. Terminating a
+// missing instance has no effect.
 type Instances struct {
 	Launch    []Instance `json:"launch,omitempty"`
 	Terminate []string   `json:"terminate,omitempty"` // by name

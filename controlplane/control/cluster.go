@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// ClusterFile is the name of the Cluster file in a plane's directory.
+// ClusterFile is the name of the file in a plane's directory that holds its Cluster.
 const ClusterFile = "cluster.json"
 
 // SocketFile is the name of the control socket in a plane's directory.
 const SocketFile = "control.sock"
 
 // Cluster describes a ready control plane, in cluster.json.
-// Paths are absolute; nothing in it is secret, but the files it names are.
+// Paths are absolute. It contains no secrets, but names files that do.
 type Cluster struct {
 	// Schema is "stormglass.cluster/v1".
 	Schema string `json:"schema"`
@@ -22,38 +22,38 @@ type Cluster struct {
 	Server string `json:"server"`
 	// CAFile verifies Server.
 	CAFile string `json:"caFile"`
-	// KubernetesVersion and EtcdVersion are those of kube-apiserver-0 and etcd-0, "v1.37.1", "3.7.0".
+	// KubernetesVersion is the version of kube-apiserver-0, as "v1.37.1", and EtcdVersion of etcd-0, as "3.7.0".
 	KubernetesVersion string `json:"kubernetesVersion"`
 	EtcdVersion       string `json:"etcdVersion"`
-	// Kubeconfigs by user: "admin" (system:masters, for people), "loadgen"
-	// (cluster-admin by RBAC, not system:masters: priority and fairness
-	// applies to it).
+	// Kubeconfigs are the paths of the kubeconfigs by user: "admin" (system:masters,
+	// for people) and "loadgen" (cluster-admin by RBAC, not system:masters, so that
+	// priority and fairness applies to it).
 	Kubeconfigs map[string]string `json:"kubeconfigs"`
 	// NodeCA signs client certificates of simulated kubelets
 	// (system:node:NAME, group system:nodes).
 	NodeCA KeyPair `json:"nodeCA"`
-	// Etcd is how etcdctl reaches the members.
+	// Etcd says how etcdctl reaches the members.
 	Etcd EtcdClient `json:"etcd"`
-	// SupervisorPID is the process that started, and stops, all others.
+	// SupervisorPID is the process that starts and stops all others.
 	SupervisorPID int `json:"supervisorPID"`
-	// Socket is the control socket's path, see Holder.
+	// Socket is the control socket's path; see Holder.
 	Socket string `json:"socket"`
 	// Config is the plane's configuration.
 	Config     Config      `json:"config"`
 	Components []Component `json:"components"`
-	// Observe is the URL of the query API that `up --observe` serves, empty without.
+	// Observe is the URL of the query API that `up --observe` serves; empty without --observe.
 	Observe string `json:"observe,omitempty"`
-	// Deviations are all settings that differ from upstream's defaults.
+	// Deviations lists all settings that differ from upstream's defaults.
 	Deviations []Deviation `json:"deviations"`
 	// StartedAt is when `up` began, ReadyAt when the plane was ready.
 	StartedAt time.Time `json:"startedAt"`
 	ReadyAt   time.Time `json:"readyAt"`
 }
 
-// ConversionPath is where conversion-webhook converts.
+// ConversionPath is the URL path at which conversion-webhook converts.
 const ConversionPath = "/convert"
 
-// ConversionWebhook is the URL of conversion-webhook, "" if the plane has none. CAFile verifies it.
+// ConversionWebhook returns the URL of conversion-webhook, or "" if the plane does not run it. CAFile verifies the server.
 func (c Cluster) ConversionWebhook() string {
 	for _, component := range c.Components {
 		if component.Kind == KindConversionWebhook {
@@ -69,7 +69,7 @@ type KeyPair struct {
 	KeyFile  string `json:"keyFile"`
 }
 
-// EtcdClient is how a client reaches etcd.
+// EtcdClient says how a client reaches etcd.
 type EtcdClient struct {
 	Endpoints []string `json:"endpoints"`
 	CAFile    string   `json:"caFile"`
@@ -83,38 +83,38 @@ type Component struct {
 	// Kind is the program: "etcd", "kube-apiserver", "kube-scheduler",
 	// "kube-controller-manager".
 	Kind string `json:"kind"`
-	// Version of a component that comes with a release: "v1.37.1", of etcd "3.7.0".
+	// Version is the version of a component that comes with a release, as "v1.37.1", or "3.7.0" for etcd.
 	Version string `json:"version,omitempty"`
-	// PID of the process while the plane is up.
+	// PID is the process ID while the plane is up.
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
-	// Args are the flags it was started with.
+	// Args are the flags with which it was started.
 	Args []string `json:"args"`
-	// Log is the file of its output.
+	// Log is the path of the file with its output.
 	Log string `json:"log"`
-	// Scrape is where its metrics are.
+	// Scrape is the endpoint of its metrics.
 	Scrape ScrapeTarget `json:"scrape"`
-	// ReadyAfter is the time from its start until it was seen ready.
+	// ReadyAfter is the time from its start until it was observed ready.
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
 }
 
-// ScrapeTarget is one /metrics endpoint with the identity that may read it.
+// ScrapeTarget is one /metrics endpoint with an identity that may read it.
 type ScrapeTarget struct {
 	// Job is the component's kind, Instance its name; both become labels.
 	Job      string `json:"job" yaml:"job"`
 	Instance string `json:"instance" yaml:"instance"`
 	URL      string `json:"url" yaml:"url"`
-	// CAFile verifies the server; CertFile and KeyFile, or TokenFile, are the
-	// client's. ServerName overrides the name that is verified, if set.
+	// CAFile verifies the server. CertFile and KeyFile, or TokenFile, identify the
+	// client. ServerName, if set, overrides the name to verify.
 	CAFile     string `json:"caFile,omitempty" yaml:"caFile"`
 	CertFile   string `json:"certFile,omitempty" yaml:"certFile"`
 	KeyFile    string `json:"keyFile,omitempty" yaml:"keyFile"`
 	TokenFile  string `json:"tokenFile,omitempty" yaml:"tokenFile"`
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
-	// InsecureSkipVerify: the user has said not to verify the server, in a
-	// kubeconfig's insecure-skip-tls-verify. Never set for a bundled plane.
+	// InsecureSkipVerify disables verification of the server, as
+	// insecure-skip-tls-verify in a user's kubeconfig. It is never set for a bundled plane.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty" yaml:"insecureSkipVerify"`
-	// ProxyURL of the HTTP or SOCKS proxy on the way to it. Empty: none, whatever the environment says.
+	// ProxyURL is the URL of the HTTP or SOCKS proxy for the target. Empty means no proxy, even if the environment sets one.
 	ProxyURL string `json:"proxyURL,omitempty" yaml:"proxyURL"`
 }
 
@@ -123,14 +123,14 @@ type Deviation struct {
 	Component string `json:"component"` // kind
 	Setting   string `json:"setting"`   // flag or field
 	Value     string `json:"value"`
-	Default   string `json:"default"` // upstream's, or "(unset)"
+	Default   string `json:"default"` // upstream's default, or "(unset)"
 	Reason    string `json:"reason"`  // "set by the user", or why Stormglass sets it
 }
 
-// State is a stage of a plane's life.
+// State is a state of a plane.
 type State string
 
-// A plane's states, in the order in which it goes through them.
+// A plane's states, in order.
 const (
 	Starting State = "starting"
 	Ready    State = "ready"
@@ -144,19 +144,19 @@ type Status struct {
 	Schema string `json:"schema"`
 	Dir    string `json:"dir"`
 	State  State  `json:"state"`
-	// Since is when the state began.
+	// Since is the time at which the state began.
 	Since time.Time `json:"since"`
-	// Cause is why the plane stopped or stops, "" while it does not.
+	// Cause is the reason why the plane stopped or is stopping, otherwise "".
 	Cause         string            `json:"cause,omitempty"`
 	SupervisorPID int               `json:"supervisorPID"`
 	Components    []ComponentStatus `json:"components"`
-	// Faults that are in force.
+	// Faults are the faults in force.
 	Faults []FaultStatus `json:"faults,omitempty"`
-	// Cluster is there from the moment the plane is ready.
+	// Cluster describes the plane once it is ready.
 	Cluster *Cluster `json:"cluster,omitempty"`
 }
 
-// ComponentStatus is one process at one moment.
+// ComponentStatus is the state of one process at one moment.
 type ComponentStatus struct {
 	Name    string    `json:"name"`
 	Kind    string    `json:"kind"`
@@ -165,53 +165,53 @@ type ComponentStatus struct {
 	Address string    `json:"address"`
 	Log     string    `json:"log"`
 	Started time.Time `json:"started"`
-	// Ready is true if it was seen ready since it started.
+	// Ready reports whether the process was observed ready since its start.
 	Ready      bool          `json:"ready"`
 	ReadyAfter time.Duration `json:"readyAfterNanoseconds"`
-	// Role is its role among its replicas, "" if unknown: of an etcd
-	// member "leader" or "follower", of a leader-elected component "leader"
-	// or "standby", of an API server behind the load balancer "serving" or "out".
+	// Role is its role among its replicas: "leader" or "follower" for an etcd
+	// member, "leader" or "standby" for a leader-elected component, "serving" or
+	// "out" for an API server behind the load balancer. "" means unknown.
 	Role string `json:"role,omitempty"`
-	// Etcd is a member's own status.
+	// Etcd is the status of an etcd member.
 	Etcd *EtcdStatus `json:"etcd,omitempty"`
-	// Connections lead to an API server through the load balancer.
+	// Connections is the number of connections to an API server through the load balancer.
 	Connections int `json:"connections,omitempty"`
-	// Restarts counts the starts after the first: by faults, handovers of a lease and crashes.
+	// Restarts counts the starts after the first, by faults, lease handovers and crashes.
 	Restarts int `json:"restarts,omitempty"`
-	// CPU is user plus system time since its start; RSS is resident memory in
-	// bytes, Shared the part of it that the plane's other processes share (they
-	// run one executable). All are zero where the system does not tell.
+	// CPU is user plus system time since its start. RSS is resident memory in
+	// bytes, and Shared the part of it that it shares with the plane's other processes (they
+	// run the same executable). All are zero if the system does not provide them.
 	CPU       time.Duration `json:"cpuNanoseconds"`
 	RSS       int64         `json:"rssBytes"`
 	Shared    int64         `json:"sharedBytes"`
 	OpenFiles int           `json:"openFiles"`
-	// Exit is how it ended, "" while it lives.
+	// Exit says how the process ended; "" while it runs.
 	Exit string `json:"exit,omitempty"`
 }
 
 // EtcdStatus is an etcd member's own status.
 type EtcdStatus struct {
-	// Term of Raft: it goes up with every election.
+	// Term is the Raft term, which increases with every election.
 	Term int64 `json:"term"`
-	// DBSize is the size of its database file, DBInUse what of it is in use, in bytes.
+	// DBSize is the size of its database file, and DBInUse the part in use, in bytes.
 	DBSize  int64 `json:"dbSizeBytes"`
 	DBInUse int64 `json:"dbInUseBytes"`
-	// Alarms that are raised, as "NOSPACE".
+	// Alarms are the raised alarms, as "NOSPACE".
 	Alarms []string `json:"alarms,omitempty"`
 }
 
-// The roles of a component among its equals, beside RoleLeader and RoleFollower.
+// The roles of a component among its replicas, in addition to RoleLeader and RoleFollower.
 const (
 	RoleStandby = "standby"
 	RoleServing = "serving"
 	RoleOut     = "out"
 )
 
-// StatusSchema and ClusterSchema name the forms of Status and Cluster.
+// StatusSchema and ClusterSchema are the schema versions of Status and Cluster.
 const (
 	StatusSchema  = "stormglass.status/v1"
 	ClusterSchema = "stormglass.cluster/v1"
 )
 
-// StoppedFile is the name of the last Status of a plane that has stopped, in its directory.
+// StoppedFile is the name of the file in a stopped plane's directory that holds its last Status.
 const StoppedFile = "stopped.json"

@@ -1,7 +1,7 @@
 // Package control is the contract between the two programs: the configuration
-// of a control plane (Config), the description of a running one (Cluster,
-// Status), and the client of its control socket. It is light on purpose:
-// loadgen imports it and nothing else of controlplane.
+// of a control plane (Config), the description of a running control plane (Cluster,
+// Status), and the client of its control socket. It has few dependencies on purpose,
+// because it is the only package of controlplane that loadgen imports.
 package control
 
 import (
@@ -12,11 +12,12 @@ import (
 // Config configures a bundled control plane: a scenario's `controlPlane`. The zero
 // value is upstream's defaults, one of each component.
 type Config struct {
-	// Version: of Kubernetes, "1.37" (the default), "1.36" or "1.35", with the etcd that belongs to it: docs/reference/versions.md
+	// Version: Kubernetes version, "1.37" (the default), "1.36" or "1.35", with the etcd version for it: docs/reference/versions.md
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
-	// Versions: of components that have another, by kind or name: {kube-controller-manager: "1.36", kube-apiserver-1: "1.36"}
+	// Versions: versions of components that differ from version, by kind or name: {kube-controller-manager: "1.36",
+	// kube-apiserver-1: "1.36"}
 	Versions map[string]string `yaml:"versions,omitempty" json:"versions,omitempty"`
-	// EmulatedVersion: that API servers, scheduler and controller manager behave as, "1.36"
+	// EmulatedVersion: version that API servers, scheduler and controller manager emulate, as "1.36"
 	EmulatedVersion string `yaml:"emulatedVersion,omitempty" json:"emulatedVersion,omitempty"`
 
 	Etcd              Etcd              `yaml:"etcd,omitempty" json:"etcd,omitempty"`                           // the etcd members
@@ -28,10 +29,10 @@ type Config struct {
 	// docs/reference/cloud.md
 	CloudControllerManager CloudControllerManager `yaml:"cloudControllerManager,omitempty" json:"cloudControllerManager,omitzero"`
 	// FeatureGates: on or off in every component that has the gate; a component's own
-	// flags may say otherwise
+	// flags take precedence
 	FeatureGates map[string]bool `yaml:"featureGates,omitempty" json:"featureGates,omitempty"`
-	// NetworkFaults: "on" (links between etcd members and to API servers lead through
-	// proxies, so that faults can delay and cut them; 100 microseconds an exchange) or
+	// NetworkFaults: "on" (links between etcd members and to API servers go through
+	// proxies, so that faults can delay and cut them, at a cost of 100 microseconds per exchange) or
 	// "off"; default: on with several etcd members
 	NetworkFaults string `yaml:"networkFaults,omitempty" json:"networkFaults,omitempty"`
 }
@@ -42,9 +43,9 @@ type Flags map[string]string
 
 // Etcd configures the etcd members.
 type Etcd struct {
-	// Members: 1 (the default), 3, 5 or 7; an even number is taken with a warning.
+	// Members: 1 (the default), 3, 5 or 7; an even number is accepted with a warning.
 	Members int `yaml:"members,omitempty" json:"members,omitempty" zero:"1"`
-	// Topology: "stacked" (the default: a diskContention shares etcd's disk) or
+	// Topology: "stacked" (the default: a diskContention writes to etcd's disk) or
 	// "external" (it writes to another file system)
 	Topology string `yaml:"topology,omitempty" json:"topology,omitempty"`
 	Flags    Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
@@ -52,34 +53,34 @@ type Etcd struct {
 
 // APIServer configures kube-apiserver.
 type APIServer struct {
-	// Replicas: behind a TCP load balancer that asks each for /readyz; default 1,
-	// without a balancer.
+	// Replicas: number of API servers, behind a TCP load balancer that checks /readyz of each;
+	// default 1, without a load balancer.
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"`
-	// Descriptors: limit of open files of each, default the machine's.
+	// Descriptors: limit of open files per API server, default the machine's.
 	Descriptors int `yaml:"descriptors,omitempty" json:"descriptors,omitempty"`
-	// CPUs: processors that each may use at once (GOMAXPROCS), default the machine's. With
-	// fewer, a flood saturates an API server and not the machine that measures it
+	// CPUs: processors that each API server may use at once (GOMAXPROCS), default the machine's. With
+	// fewer, a flood saturates an API server instead of the machine that measures it
 	CPUs int `yaml:"cpus,omitempty" json:"cpus,omitempty" zero:"the machine's; leave it out for that"`
-	// Audit: "off" (the default) or "metadata": a line for each request of the load:
+	// Audit: "off" (the default) or "metadata" (one line per request of the load):
 	// docs/reference/breakdown.md
 	Audit string `yaml:"audit,omitempty" json:"audit,omitempty"`
-	// Authentication: of the load, by "certificate" (the default), "serviceAccount" (a
-	// bound token), "bootstrapToken" (a Secret of kube-system), "oidc" (a token of oidc-issuer) or "webhook" (a token that
+	// Authentication: how the load authenticates: "certificate" (the default), "serviceAccount" (a bound token),
+	// "bootstrapToken" (a Secret in kube-system), "oidc" (a token from oidc-issuer) or "webhook" (a token that
 	// token-webhook reviews): docs/reference/services.md
 	Authentication string `yaml:"authentication,omitempty" json:"authentication,omitempty"`
-	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is asked
-	// before RBAC, which decides alone while it fails), "webhook-deny" (while it
-	// fails nobody but the plane's own components is let in) or "abac" (a policy file
-	// that allows all to the load is asked before RBAC)
+	// Authorization: "rbac" (the default), "webhook" (authorization-webhook is called
+	// before RBAC; while it fails, RBAC decides alone), "webhook-deny" (while it
+	// fails, only the plane's own components are authorized) or "abac" (a policy file
+	// that allows the load everything is checked before RBAC)
 	Authorization string `yaml:"authorization,omitempty" json:"authorization,omitempty"`
-	// Encryption: of Secrets in etcd, "off" (the default), "secretbox", "aesgcm" or
+	// Encryption: encryption of Secrets in etcd: "off" (the default), "secretbox", "aesgcm" or
 	// "aescbc", with a key in the plane's directory, or "kms", by kms-plugin
 	Encryption string `yaml:"encryption,omitempty" json:"encryption,omitempty"`
-	// AuditWebhook: "off" (the default), "batch" or "blocking": the load's audit events are
-	// sent to audit-webhook, later and together, or each before its request is answered
+	// AuditWebhook: "off" (the default), "batch" (the load's audit events are sent to audit-webhook
+	// later, in batches) or "blocking" (each is sent before its request is answered)
 	AuditWebhook string `yaml:"auditWebhook,omitempty" json:"auditWebhook,omitempty"`
 	// ConversionWebhook: "off" (the default) or "on": conversion-webhook converts custom resources
-	// whose definition says strategy: Webhook, and names no other
+	// whose definition has strategy: Webhook and does not name another webhook
 	ConversionWebhook string `yaml:"conversionWebhook,omitempty" json:"conversionWebhook,omitempty"`
 	Flags             Flags  `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
@@ -87,7 +88,7 @@ type APIServer struct {
 // ControllerManager configures kube-controller-manager.
 type ControllerManager struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // default 1; one leads
-	// QPS: --kube-api-qps of each controller's client, default 20; -1: no limit.
+	// QPS: --kube-api-qps of each controller's client, default 20; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 20; leave it out for that, or write -1 for no limit"`
 	// Burst: --kube-api-burst, default 30.
 	Burst int   `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 30; leave it out for that"`
@@ -97,28 +98,28 @@ type ControllerManager struct {
 // Scheduler configures kube-scheduler.
 type Scheduler struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty" zero:"1"` // default 1; one leads
-	// QPS: clientConnection.qps, default 50; -1: no limit.
+	// QPS: clientConnection.qps, default 50; -1 means unlimited.
 	QPS float64 `yaml:"qps,omitempty" json:"qps,omitempty" zero:"upstream's 50; leave it out for that, or write -1 for no limit"`
 	// Burst: clientConnection.burst, default 100.
 	Burst int `yaml:"burst,omitempty" json:"burst,omitempty" zero:"upstream's 100; leave it out for that"`
-	// PercentageOfNodesToScore: 0 to 100; 0, the default, is adaptive.
+	// PercentageOfNodesToScore: 0 to 100; 0 (the default) is adaptive.
 	PercentageOfNodesToScore int `yaml:"percentageOfNodesToScore,omitempty" json:"percentageOfNodesToScore,omitempty"`
-	// Extender: "off" (the default), "ignorable" or "required": scheduler-extender is asked
-	// of each pod; while it fails, pods are placed without it, or not at all
+	// Extender: "off" (the default), "ignorable" or "required": the scheduler calls scheduler-extender
+	// for each pod; while it fails, pods are placed without it (ignorable) or not at all (required)
 	Extender string `yaml:"extender,omitempty" json:"extender,omitempty"`
-	// Config: a KubeSchedulerConfiguration, under the fields above
+	// Config: a KubeSchedulerConfiguration; the fields above take precedence
 	Config map[string]any `yaml:"config,omitempty" json:"config,omitempty"`
 	Flags  Flags          `yaml:"flags,omitempty" json:"flags,omitempty"` // by name without dashes
 }
 
 // MetricsServer configures metrics-server, which serves metrics.k8s.io through the API
-// servers from what nodes' kubelets measure.
+// servers from the measurements of kubelets.
 type MetricsServer struct {
-	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: none) or 1
+	Replicas int   `yaml:"replicas,omitempty" json:"replicas,omitempty"` // 0 (the default: no metrics-server) or 1
 	Flags    Flags `yaml:"flags,omitempty" json:"flags,omitempty"`       // by name without dashes
 }
 
-// CloudControllerManager configures cloud-controller-manager and the simulated cloud that it asks.
+// CloudControllerManager configures cloud-controller-manager and the simulated cloud that it uses.
 type CloudControllerManager struct {
 	Replicas int `yaml:"replicas,omitempty" json:"replicas,omitempty"` // default 0: no cloud; one leads
 	// QPS: --kube-api-qps of each controller's client, default 20; -1: no limit.
@@ -129,31 +130,31 @@ type CloudControllerManager struct {
 	Cloud Cloud `yaml:"cloud,omitempty" json:"cloud,omitzero"`  // cloud-api, the API of the cloud
 }
 
-// Cloud configures a simulated cloud. The zero value answers at once and refuses nothing.
+// Cloud configures a simulated cloud. The zero value answers without delay and refuses nothing.
 type Cloud struct {
-	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // of each answer, default 0s
-	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // evenly drawn, added to or taken from that
-	// Throttle: requests a second that are answered, others get status 429; as many at once
-	// as in a second; default all.
+	Delay  Duration `yaml:"delay,omitempty" json:"delay,omitempty"`   // delay of each answer, default 0s
+	Jitter Duration `yaml:"jitter,omitempty" json:"jitter,omitempty"` // maximum random change of the delay, up or down, with a uniform distribution
+	// Throttle: requests per second that are answered, with bursts of the same size; others get
+	// status 429. Default unlimited.
 	Throttle float64 `yaml:"throttle,omitempty" json:"throttle,omitempty" zero:"no limit; leave it out for that"`
-	// LoadBalancers: quota, default none
+	// LoadBalancers: quota of load balancers, default unlimited
 	LoadBalancers int `yaml:"loadBalancers,omitempty" json:"loadBalancers,omitempty" zero:"no quota; leave it out for that"`
-	// LoadBalancerTime: that a load balancer takes to get its address, default 0s
+	// LoadBalancerTime: time until a load balancer gets its address, default 0s
 	LoadBalancerTime Duration `yaml:"loadBalancerTime,omitempty" json:"loadBalancerTime,omitempty"`
-	// Routes: quota, default none
+	// Routes: quota of routes, default unlimited
 	Routes int `yaml:"routes,omitempty" json:"routes,omitempty" zero:"no quota; leave it out for that"`
 }
 
-// Duration is a length of time written as "50ms" or "30s".
+// Duration is a length of time, written as "50ms" or "30s".
 type Duration time.Duration
 
-// D is the duration as Go knows it.
+// D returns d as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// String writes it as UnmarshalText reads it.
+// String returns d in the format that UnmarshalText reads.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// MarshalText writes it as UnmarshalText reads it.
+// MarshalText returns d in the format that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText reads a duration of 0s or more.
@@ -172,19 +173,19 @@ const (
 	AuditMetadata = "metadata"
 )
 
-// AuditLogs is the directory of the audit logs in a plane's directory: of each API server
-// kube-apiserver-0.log, one JSON event a line, and files that were rotated, as
+// AuditLogs is the directory of the audit logs in a plane's directory. Each API server has a
+// file such as kube-apiserver-0.log, with one JSON event per line, and rotated files such as
 // kube-apiserver-0-2006-01-02T15-04-05.000.log.
 const AuditLogs = "audit"
 
-// LoadUser is the name of the load's identity on a bundled plane, the only one whose
-// requests are audited.
+// LoadUser is the name of the load's identity on a bundled plane. Only its requests are
+// audited.
 const LoadUser = "stormglass-loadgen"
 
-// LoadGroup is the group of that user.
+// LoadGroup is the group of LoadUser.
 const LoadGroup = "stormglass:loadgen"
 
-// LoadUserName is the user name under which API servers know the load.
+// LoadUserName returns the user name of the load in the API servers.
 func (c Config) LoadUserName() string {
 	switch c.APIServer.Authentication {
 	case AuthenticationServiceAccount:
@@ -198,37 +199,37 @@ func (c Config) LoadUserName() string {
 // BootstrapTokenID is the public part of the load's bootstrap token.
 const BootstrapTokenID = "sgload"
 
-// Audited reports whether the load's requests are in an audit log.
+// Audited reports whether the load's requests are logged in an audit log.
 func (c Config) Audited() bool { return c.APIServer.Audit == AuditMetadata }
 
-// The values of APIServer.Encryption beside EncryptionProviders. Empty means EncryptionOff.
+// The values of APIServer.Encryption in addition to EncryptionProviders. Empty means EncryptionOff.
 const (
 	EncryptionOff = "off"
 	EncryptionKMS = "kms"
 )
 
-// EncryptionProviders are the values of APIServer.Encryption that are kube-apiserver's providers with a key of their own.
+// EncryptionProviders returns the values of APIServer.Encryption that are kube-apiserver providers with a local key.
 func EncryptionProviders() []string { return []string{"secretbox", "aesgcm", "aescbc"} }
 
-// HasExtender reports whether scheduler-extender is asked.
+// HasExtender reports whether the scheduler calls scheduler-extender.
 func (s Scheduler) HasExtender() bool {
 	return s.Extender == ExtenderIgnorable || s.Extender == ExtenderRequired
 }
 
-// AsksAuthorization reports whether authorization-webhook is asked.
+// AsksAuthorization reports whether API servers call authorization-webhook.
 func (a APIServer) AsksAuthorization() bool {
 	return a.Authorization == AuthorizationWebhook || a.Authorization == AuthorizationWebhookDeny
 }
 
-// SendsAudit reports whether audit events are sent to audit-webhook.
+// SendsAudit reports whether API servers send audit events to audit-webhook.
 func (a APIServer) SendsAudit() bool {
 	return a.AuditWebhook == AuditWebhookBatch || a.AuditWebhook == AuditWebhookBlocking
 }
 
-// Converts reports whether custom resources are converted by conversion-webhook.
+// Converts reports whether conversion-webhook converts custom resources.
 func (a APIServer) Converts() bool { return a.ConversionWebhook == ConversionWebhookOn }
 
-// BearsToken reports whether the load proves its identity by a token.
+// BearsToken reports whether the load authenticates with a token.
 func (a APIServer) BearsToken() bool {
 	return a.Authentication != "" && a.Authentication != AuthenticationCertificate
 }
@@ -282,13 +283,13 @@ const (
 )
 
 // The values of Config.NetworkFaults. Empty means on with several etcd members,
-// else off.
+// otherwise off.
 const (
 	NetworkFaultsOn  = "on"
 	NetworkFaultsOff = "off"
 )
 
-// HasLinks reports whether the links between etcd's peers, and between API
+// HasLinks reports whether the links between etcd members, and between API
 // servers and etcd, go through proxies that can delay and cut them.
 func (c Config) HasLinks() bool {
 	switch c.NetworkFaults {
@@ -300,17 +301,17 @@ func (c Config) HasLinks() bool {
 	return c.Count(KindEtcd) > 1
 }
 
-// Bounds of a topology. Seven members are the most that etcd's documentation
-// advises (FAQ, "What is maximum cluster size?"); an even number is a warning.
-// More than 16 replicas, or 1,024 processors, are taken for a mistake.
+// The bounds of a topology. Seven members are the maximum that etcd's documentation
+// advises (FAQ, "What is maximum cluster size?"). An even number is a warning.
+// More than 16 replicas or 1,024 processors are considered a mistake.
 const (
 	maxMembers  = 7
 	maxReplicas = 16
 	maxCPUs     = 1024
 )
 
-// The bounds of apiServer.descriptors: an API server at rest holds about a
-// hundred, and the kernel's default bound of any limit is 1,048,576.
+// The bounds of apiServer.descriptors. An idle API server uses about a
+// hundred, and the kernel's default maximum of any limit is 1,048,576.
 const (
 	minAPIServerDescriptors = 256
 	maxAPIServerDescriptors = 1 << 20
@@ -325,10 +326,10 @@ func (c Config) topologyProblems() []Problem {
 	}
 	count("etcd.members", c.Etcd.Members, maxMembers, fmt.Sprintf("1, 3, 5 or %d; every member writes all that is written", maxMembers))
 	count("apiServer.replicas", c.APIServer.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d", maxReplicas))
-	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
-	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the others wait", maxReplicas))
+	count("controllerManager.replicas", c.ControllerManager.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))
+	count("scheduler.replicas", c.Scheduler.Replicas, maxReplicas, fmt.Sprintf("from 1 to %d: one leads, the rest stand by", maxReplicas))
 	count("metricsServer.replicas", c.MetricsServer.Replicas, 1, "0 or 1: the plane's Service leads to one address")
-	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("0 (none) to %d: one leads, the others wait", maxReplicas))
+	count("cloudControllerManager.replicas", c.CloudControllerManager.Replicas, maxReplicas, fmt.Sprintf("0 (none) to %d: one leads, the rest stand by", maxReplicas))
 	if n := c.APIServer.Descriptors; n != 0 && (n < minAPIServerDescriptors || n > maxAPIServerDescriptors) {
 		all = append(all, Problem{"apiServer.descriptors", fmt.Sprintf("%d is out of bounds", n),
 			fmt.Sprintf("from %d, below which an API server does not start, to %d; 0 is this machine's limit", minAPIServerDescriptors, maxAPIServerDescriptors)})
@@ -347,7 +348,7 @@ func (c Config) topologyProblems() []Problem {
 	return all
 }
 
-// Warnings lists settings that work but are unwise.
+// Warnings returns the settings that work but are not advisable.
 func (c Config) Warnings() []Problem {
 	n := c.Count(KindEtcd)
 	if n%2 != 0 {
@@ -356,6 +357,6 @@ func (c Config) Warnings() []Problem {
 	return []Problem{{
 		Path: "etcd.members",
 		Msg:  fmt.Sprintf("a quorum of %d members is %d, so %d may be lost: no more than of %d", n, n/2+1, (n-1)/2, n-1),
-		Hint: fmt.Sprintf("take %d, or %d, of which %d may be lost", n-1, n+1, n/2),
+		Hint: fmt.Sprintf("use %d, or %d, which may lose %d", n-1, n+1, n/2),
 	}}
 }

@@ -41,7 +41,7 @@ func TestProblems(t *testing.T) {
 		"ordinary flags":      {flags(control.KindEtcd, "quota-backend-bytes", "1", "snapshot-count", "5000"), ""},
 		"fsync off":           {flags(control.KindEtcd, "unsafe-no-fsync", "true"), "etcd.flags.unsafe-no-fsync: fsync stays on"},
 		"listener":            {flags(control.KindEtcd, "listen-client-urls", "http://0.0.0.0:1"), "etcd.flags.listen-client-urls: each plane picks"},
-		"peer keys":           {flags(control.KindEtcd, "peer-auto-tls", "true"), "etcd.flags.peer-auto-tls: each plane has keys"},
+		"peer keys":           {flags(control.KindEtcd, "peer-auto-tls", "true"), "etcd.flags.peer-auto-tls: each plane has its own keys"},
 		"anonymous":           {flags(control.KindAPIServer, "anonymous-auth", "true"), "apiServer.flags.anonymous-auth: anonymous"},
 		"no RBAC":             {flags(control.KindAPIServer, "authorization-mode", "Node,AlwaysAllow"), "apiServer.flags.authorization-mode: Node and RBAC"},
 		"webhook too":         {flags(control.KindAPIServer, "authorization-mode", "Node,RBAC,Webhook"), ""},
@@ -60,7 +60,7 @@ func TestProblems(t *testing.T) {
 			"apiServer.flags.encryption-provider-config: keep one of the two"},
 		"issuers of two settings": {control.Config{APIServer: control.APIServer{Authentication: "oidc", Flags: control.Flags{"oidc-issuer-url": "https://issuer.example.com"}}},
 			"apiServer.flags.oidc-issuer-url: keep one of the two"},
-		"an issuer beside a token webhook": {control.Config{APIServer: control.APIServer{Authentication: "webhook", Flags: control.Flags{"oidc-issuer-url": "https://issuer.example.com"}}}, ""},
+		"an issuer and a token webhook": {control.Config{APIServer: control.APIServer{Authentication: "webhook", Flags: control.Flags{"oidc-issuer-url": "https://issuer.example.com"}}}, ""},
 		"cache of an authorization webhook": {control.Config{APIServer: control.APIServer{Authorization: "webhook", Flags: control.Flags{"authorization-webhook-cache-authorized-ttl": "1m"}}},
 			"apiServer.flags.authorization-webhook-cache-authorized-ttl: keep one of the two"},
 		"audit off":        {control.Config{APIServer: control.APIServer{Audit: "off", Flags: control.Flags{"audit-log-path": "-"}}}, ""},
@@ -90,7 +90,7 @@ func TestProblems(t *testing.T) {
 		"gates of metrics-server": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"feature-gates": "WatchList=false"}}},
 			"metricsServer.flags.feature-gates: it has no feature gates"},
 		"kubelets unverified": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1, Flags: control.Flags{"kubelet-insecure-tls": "true"}}},
-			"metricsServer.flags.kubelet-insecure-tls: each plane has keys"},
+			"metricsServer.flags.kubelet-insecure-tls: each plane has its own keys"},
 		"aggregation by endpoints": {control.Config{MetricsServer: control.MetricsServer{Replicas: 1}, APIServer: control.APIServer{Flags: control.Flags{"enable-aggregator-routing": "true"}}},
 			"apiServer.flags.enable-aggregator-routing: leave it out"},
 		"gates":           {control.Config{FeatureGates: map[string]bool{"GenericWorkload": true, "FastLeaseKeepAlive": false, "AllAlpha": false}}, ""},
@@ -98,7 +98,7 @@ func TestProblems(t *testing.T) {
 		"gate locked":     {control.Config{FeatureGates: map[string]bool{"DynamicResourceAllocation": false}}, "featureGates.DynamicResourceAllocation: leave it out"},
 		"gate of nothing": {control.Config{FeatureGates: map[string]bool{"Zzzzzzzzz": true}}, "featureGates.Zzzzzzzzz: they are listed by: kube-apiserver --help"},
 		"a cloud":         {cloud(control.Cloud{Delay: ms(50), Jitter: ms(50), Throttle: 0.5, LoadBalancers: 1, Routes: 1}), ""},
-		"a cloud that is asked by nobody": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
+		"a cloud without its controller manager": {control.Config{CloudControllerManager: control.CloudControllerManager{Cloud: control.Cloud{Throttle: 5}}},
 			"cloudControllerManager.replicas: write replicas: 1"},
 		"a cloud of minutes":    {cloud(control.Cloud{Delay: ms(60_001)}), "cloudControllerManager.cloud.delay: to 1m"},
 		"a cloud before asking": {cloud(control.Cloud{Delay: ms(5), Jitter: ms(6)}), "cloudControllerManager.cloud.jitter: at most the delay"},
@@ -129,13 +129,13 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestWarnings: an even number of members is warned of.
+// TestWarnings checks the warning for an even number of members.
 func TestWarnings(t *testing.T) {
 	for members, want := range map[int]string{
 		0: "", 1: "", 3: "", 5: "", 7: "",
-		6: "a quorum of 6 members is 4, so 2 may be lost: no more than of 5 (take 5, or 7, of which 3 may be lost)",
-		2: "a quorum of 2 members is 2, so 0 may be lost: no more than of 1 (take 1, or 3, of which 1 may be lost)",
-		4: "a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (take 3, or 5, of which 2 may be lost)",
+		6: "a quorum of 6 members is 4, so 2 may be lost: no more than of 5 (use 5, or 7, which may lose 3)",
+		2: "a quorum of 2 members is 2, so 0 may be lost: no more than of 1 (use 1, or 3, which may lose 1)",
+		4: "a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (use 3, or 5, which may lose 2)",
 	} {
 		var got string
 		for _, w := range (control.Config{Etcd: control.Etcd{Members: members}}).Warnings() {
@@ -158,7 +158,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// Services stand where a config asks for them: before the API servers that ask them.
+// Services that a config enables start before the API servers that call them.
 func TestServicesOfAConfig(t *testing.T) {
 	cfg := control.Config{APIServer: control.APIServer{
 		Replicas: 2, Encryption: control.EncryptionKMS, Authentication: control.AuthenticationOIDC,
@@ -219,7 +219,7 @@ func TestLoadRefusesAnotherSchema(t *testing.T) {
 	}
 }
 
-// script is a stand-in for the controlplane program.
+// script replaces the controlplane program.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "controlplane")
@@ -262,7 +262,7 @@ func TestStartPassesTheConfigAndReadsTheCluster(t *testing.T) {
 trap 'exit 0' TERM
 echo '{"schema":"stormglass.cluster/v1","server":"'"$*"'"}'
 cat <&3 >/dev/null 2>&1 &
-wait`) // a read may miss a signal that comes just before it, wait does not
+wait`) // a read may miss a signal just before it; wait does not
 	s, err := control.Start(context.Background(), control.StartOptions{
 		Binary: binary, Dir: "d", Config: &control.Config{ControllerManager: control.ControllerManager{QPS: 7}},
 	})
@@ -277,11 +277,10 @@ wait`) // a read may miss a signal that comes just before it, wait does not
 	}
 }
 
-// The supervisor's output is passed on to the last line, and output after the
-// result is not waited for.
+// ReadStart passes on all output before the result, and does not wait for output after it.
 func TestReadStart(t *testing.T) {
 	read, write := io.Pipe()
-	defer write.Close() // a supervisor that lives on
+	defer write.Close() // the supervisor is still running
 	go func() {
 		_, _ = io.WriteString(write, "etcd-0   ready\n{\"level\":\"info\"}\nthe control plane   ready\n{\"schema\":\"stormglass.cluster/v1\",\"server\":\"https://there\"}\n")
 	}()

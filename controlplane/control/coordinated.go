@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// The feature gate with which API servers elect schedulers and controller managers, and the API that they need for it.
+// The feature gate with which API servers elect schedulers and controller managers, and the API that it needs.
 const (
 	coordinatedGate = "CoordinatedLeaderElection"
 	coordinatedAPI  = "coordination.k8s.io/v1beta1"
 )
 
-// coordinatedProblems checks that API servers serve the API of candidates where CoordinatedLeaderElection is on: without it no scheduler
-// and no controller manager would ever lead.
+// coordinatedProblems checks that API servers serve the API of candidates if CoordinatedLeaderElection is on. Without that
+// API, no scheduler and no controller manager would ever lead.
 func (c Config) coordinatedProblems() []Problem {
 	served, path := c.gateOf(KindAPIServer, coordinatedGate)
 	if served && !servesCandidates(c.APIServer.Flags["runtime-config"]) {
@@ -32,7 +32,7 @@ func (c Config) coordinatedProblems() []Problem {
 	return nil
 }
 
-// gateOf reports whether components of a kind are told to have a beta feature gate on, and the field that says so.
+// gateOf reports whether the config turns on a beta feature gate for components of a kind, and the field that sets it.
 func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	for _, gate := range []string{gate, "AllBeta"} {
 		for _, section := range c.FlagSections() {
@@ -52,7 +52,7 @@ func (c Config) gateOf(kind, gate string) (on bool, path string) {
 	return false, ""
 }
 
-// servesCandidates reports whether the value of runtime-config has the API of candidates served.
+// servesCandidates reports whether the value of runtime-config enables the API of candidates.
 func servesCandidates(runtimeConfig string) bool {
 	return slices.ContainsFunc(strings.Split(runtimeConfig, ","), func(setting string) bool {
 		name, value, set := strings.Cut(strings.TrimSpace(setting), "=")

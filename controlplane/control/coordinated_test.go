@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// CoordinatedLeaderElection without what it needs would let a start wait for leaders that never come.
+// Without the API that CoordinatedLeaderElection needs, a start would wait for leaders forever.
 func TestCoordinatedLeaderElection(t *testing.T) {
 	on, off := map[string]bool{"CoordinatedLeaderElection": true}, map[string]bool{"CoordinatedLeaderElection": false}
 	served := func(runtimeConfig string) control.APIServer {

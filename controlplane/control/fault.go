@@ -9,47 +9,47 @@ import (
 // Fault describes one fault.
 type Fault struct {
 	Kind string `json:"kind"`
-	// Components it is about, by name ("etcd-0") or by role: a kind (all of them), or a kind and
-	// "-leader" or "-follower", which the supervisor looks up when the fault begins.
+	// Components are the affected components, by name ("etcd-0"), by kind (all of the kind), or by
+	// a kind with "-leader" or "-follower", which the supervisor looks up when the fault begins.
 	Components []string `json:"components,omitempty"`
 	// Peers are the other ends of the links of a networkDelay or partition.
-	// Empty: all that the components have.
+	// Empty means all links of the components.
 	Peers []string `json:"peers,omitempty"`
-	// For is its length. Zero: until it is cleared.
+	// For is the length of the fault. Zero means until it is cleared.
 	For time.Duration `json:"forNanoseconds,omitempty"`
-	// Throttle is how many requests a second a service answers; zero: all.
+	// Throttle is the number of requests per second that a service answers. Zero means unlimited.
 	Throttle float64 `json:"throttle,omitempty"`
-	// Delay of an fsync, of data on a link in each direction, or of a webhook's answer.
+	// Delay is the delay of an fsync, of data on a link in each direction, or of an answer of a webhook or service.
 	Delay time.Duration `json:"delayNanoseconds,omitempty"`
-	// Jitter is added to or taken from Delay, evenly drawn up to so much.
+	// Jitter is the maximum random change of Delay, up or down, with a uniform distribution.
 	Jitter time.Duration `json:"jitterNanoseconds,omitempty"`
-	// Files that a slowFsync is about: "wal" (the default) or "all".
+	// Files are the files that a slowFsync affects: "wal" (the default) or "all".
 	Files string `json:"files,omitempty"`
-	// Limit of open files of a descriptorLimit.
+	// Limit is the limit of open files of a descriptorLimit.
 	Limit uint64 `json:"limit,omitempty"`
-	// Writers of a diskContention: each writes Size bytes and fsyncs, over and
-	// over. Zero: 4 writers of 1 MiB.
+	// Writers is the number of writers of a diskContention. Each repeatedly writes Size bytes
+	// and fsyncs. Zero means 4 writers of 1 MiB.
 	Writers int   `json:"writers,omitempty"`
 	Size    int64 `json:"sizeBytes,omitempty"`
-	// Quota of an etcdQuota, in bytes.
+	// Quota is the quota of an etcdQuota, in bytes.
 	Quota int64 `json:"quotaBytes,omitempty"`
-	// Resource whose creation a webhook is asked about, as "pods" or
-	// "deployments.apps". Fails makes it answer 500; Ignore is failurePolicy
+	// Resource is the resource whose creation calls a webhook, as "pods" or
+	// "deployments.apps". Fails makes a webhook or service answer 500. Ignore sets failurePolicy
 	// Ignore (fail open) instead of Fail. TimeoutSeconds is the API server's
-	// patience, 1 to 30; zero: upstream's 10.
+	// timeout, 1 to 30. Zero means upstream's default of 10.
 	Resource       string `json:"resource,omitempty"`
 	Fails          bool   `json:"fails,omitempty"`
 	Ignore         bool   `json:"ignore,omitempty"`
 	TimeoutSeconds int    `json:"timeoutSeconds,omitempty"`
-	// Webhooks: so many, each with the same answers; zero: one. Mutates makes them mutating
-	// ones, which are asked one after another and add an annotation each; Reinvoke is their
-	// reinvocationPolicy IfNeeded: asked again when a later one has changed the object.
+	// Webhooks is the number of webhooks, all with the same answers. Zero means one. Mutates makes them
+	// mutating: the API server calls them one after another, and each adds an annotation. Reinvoke sets
+	// reinvocationPolicy IfNeeded: a webhook is called again if a later one has changed the object.
 	Webhooks int  `json:"webhooks,omitempty"`
 	Mutates  bool `json:"mutates,omitempty"`
 	Reinvoke bool `json:"reinvoke,omitempty"`
 	// To is the minor version of an upgrade or downgrade: "1.37".
 	To string `json:"to,omitempty"`
-	// Seed of its random numbers.
+	// Seed is the seed of its random numbers.
 	Seed int64 `json:"seed,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func (f Fault) kind() FaultKind {
 	return k
 }
 
-// Momentary reports whether the fault has no length: it ends when it has run its course.
+// Momentary reports whether the fault has no length and ends by itself.
 func (f Fault) Momentary() bool { return f.kind().Momentary }
 
 // CourseEnds says when a momentary fault ends.
@@ -69,7 +69,7 @@ func (f Fault) CourseEnds() string {
 	return "until it is done"
 }
 
-// Selectors say which components the fault is on: those that it names, or all of some kinds.
+// Selectors returns the selectors of the fault's components: the ones that it names, or all of some kinds.
 func (f Fault) Selectors() []string {
 	kind := f.kind()
 	switch {
@@ -81,26 +81,26 @@ func (f Fault) Selectors() []string {
 	return f.Components
 }
 
-// FaultStatus is a fault that was begun.
+// FaultStatus is the status of a fault.
 type FaultStatus struct {
 	// ID is unique in the plane's life: "1", "2", ...
 	ID string `json:"id"`
 	Fault
-	// On are the components it hit, by name: roles as they were looked up.
+	// On are the names of the affected components. Roles are resolved to names.
 	On []string `json:"on,omitempty"`
-	// Asked is the time of the request, Active when the fault was in force,
-	// Ends when it is due to end (zero: when it is cleared), Ended when all of
-	// it was undone (zero: it is not). A fault with Ended zero and an
-	// Error could not be undone: clearing it tries again.
+	// Asked is the time of the request, and Active the time from which the fault was in force.
+	// Ends is the time at which it is due to end; zero means when it is cleared. Ended is the
+	// time at which it was completely undone; zero means that it is not. A fault with an Error
+	// and a zero Ended could not be undone: clear it to try again.
 	Asked  time.Time `json:"asked"`
 	Active time.Time `json:"active"`
 	Ends   time.Time `json:"ends,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
 	// Error is the reason why it could not be undone.
 	Error string `json:"error,omitempty"`
-	// Lost is the reason why it was not in force all its time on all its components: a
+	// Lost is the reason why it was not in force during its whole time on all components: a
 	// neighbour ended by itself, or a component's new process could not be slowed or
-	// limited as the one before.
+	// limited like the previous one.
 	Lost string `json:"lost,omitempty"`
 }
 
@@ -113,19 +113,19 @@ type Event struct {
 	// component after a restart), "etcd-leader", "lease" (a leader-elected
 	// component has got its lease) or "stopping" (the whole plane).
 	Kind string `json:"kind"`
-	// Expected marks a requested exit, by a fault that ends processes for example: the
+	// Expected marks a requested exit, for example by a fault that ends processes. The
 	// component did not end by itself.
 	Expected bool `json:"expected,omitempty"`
-	// Handover marks the exit of a component that gave its lease to a candidate that the API servers prefer, under
-	// the feature gate CoordinatedLeaderElection: it is started again.
+	// Handover marks the exit of a component that handed over its lease to a candidate that the API servers prefer,
+	// under the feature gate CoordinatedLeaderElection. The component is started again.
 	Handover bool `json:"handover,omitempty"`
-	// Version is that of the component that was started, as in Component.
+	// Version is the version of the started component, as in Component.
 	Version string `json:"version,omitempty"`
-	// PID of the process that was started; 0: none was.
+	// PID is the process ID of the started process; 0 if no process was started.
 	PID int `json:"pid,omitempty"`
-	// Component it is about, by name; empty for faults of several.
+	// Component is the name of the affected component; empty for faults of several components.
 	Component string `json:"component,omitempty"`
-	// Detail is for a person.
+	// Detail is a description for people.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -144,77 +144,77 @@ const (
 // FaultKind describes one kind of fault to the supervisor, the command line,
 // scenarios and the judge. The supervisor's mechanism for it is in package fault.
 type FaultKind struct {
-	// Name is the kind as scenarios write it: "slowFsync".
+	// Name is the kind's name in scenarios: "slowFsync".
 	Name string
-	// Short describes the fault in a line, Long how it works and where it shows;
-	// Example holds command lines. Faults of nodes have no command: Short only.
+	// Short describes the fault in one line. Long describes how it works and which metrics show it.
+	// Example holds command lines. Faults of nodes have no command, and therefore only Short.
 	Short, Long, Example string
 
-	// Takes lists the fields of the fault, by the names that a scenario gives them,
-	// Needs those that are required. FaultFields holds their bounds.
+	// Takes lists the fields of the fault by their names in a scenario, and
+	// Needs the required ones. Fault.fields has their bounds.
 	Takes, Needs []string
-	// Check finds a combination of fields that makes no fault; nil: there is none.
+	// Check finds an invalid combination of fields. Nil means that all combinations are valid.
 	Check func(Fault) (Problem, bool)
-	// Delays names what waits for the field delay: "each call".
+	// Delays names what the field delay delays: "each call".
 	Delays string
-	// Momentary faults have no length: they end when they have run their course.
+	// Momentary faults have no length. They end by themselves.
 	Momentary bool
-	// Lead is the time that the fault takes to begin: a run requests it that much early.
+	// Lead is the time that the fault takes to begin. A run requests the fault earlier by this time.
 	Lead time.Duration
 
-	// On lists the kinds of component that the fault may name; empty: all.
+	// On lists the kinds of component that the fault may name; empty means all kinds.
 	On []string
-	// AllByDefault is true if it is on all components of On where it names none.
+	// AllByDefault is true if the fault affects all components of On if it does not name any.
 	AllByDefault bool
-	// OnAll lists the kinds of component that the fault is always on, where it names none.
+	// OnAll lists the kinds of component that the fault always affects. Such a fault names no components.
 	OnAll []string
 	// Process is the fault's effect on its components' processes.
 	Process ProcessEffect
-	// PartOfEach begins the name of a part of each component that one such fault
-	// has alone: "the fsync of". Part names such a part of the plane.
+	// PartOfEach begins the name of a part of each component that the fault
+	// uses alone: "the fsync of". Part names a part of the plane that it uses alone.
 	PartOfEach string
 	Part       func(Fault) string
-	// Links is true if it works on its components' links, each alone.
+	// Links is true if the fault uses the links of its components, each alone.
 	Links bool
-	// Whole is true if it needs the whole plane: no other fault may be in force.
+	// Whole is true if the fault needs the whole plane: no other fault may be in force.
 	Whole bool
 
-	// Silences is true if its components do not answer scrapes while it is in force.
+	// Silences is true if the components do not answer scrapes while the fault is in force.
 	Silences bool
 	// Isolates is true if schedulers and controller managers may not answer scrapes
-	// either: they ask an API server who it is that asks them.
+	// either, because they authenticate the client through an API server.
 	Isolates bool
-	// ReachesEtcd is true if etcd may fail its clients under the fault though it is on
-	// none of its members.
+	// ReachesEtcd is true if requests to etcd may fail under the fault although it
+	// does not affect etcd members directly.
 	ReachesEtcd bool
 
-	// OfNodes marks a fault of simulated nodes, which the supervisor does not run.
+	// OfNodes marks a fault of simulated nodes. The supervisor does not run it.
 	OfNodes bool
-	// OfCloud marks a fault of nodes that the simulated cloud takes part in.
+	// OfCloud marks a fault of nodes in which the simulated cloud takes part.
 	OfCloud bool
-	// Adds is true if it registers the nodes that were left for later.
+	// Adds is true if the fault registers the nodes that were left for later.
 	Adds bool
-	// SilencesNodes is true if nodes send nothing after it; Announced, that they
-	// report themselves not Ready first.
+	// SilencesNodes is true if nodes send nothing after the fault. Announced is true if they
+	// first report that they are not Ready.
 	SilencesNodes, Announced bool
-	// Recovers is true if it ends the faults of nodes before it.
+	// Recovers is true if the fault ends earlier faults of nodes.
 	Recovers bool
 }
 
 // ProcessEffect is a fault's effect on a process. A fault that stops or ends a
-// process excludes all others of it: their state in the process would be lost, or
-// not answer.
+// process excludes all other faults of the process, because their state in it would be
+// lost or unreachable.
 type ProcessEffect int
 
-// The effects, from none to the end of the process.
+// The effects on a process.
 const (
 	ProcessUntouched ProcessEffect = iota
-	ProcessAltered                 // something in it is changed, and lost with it
-	ProcessStopped                 // it does not run, but lives on
+	ProcessAltered                 // the fault changes state in the process, which is lost when the process ends
+	ProcessStopped                 // the process is stopped, but not ended
 	ProcessEnded                   // the supervisor ends it
 )
 
-// Command is the kind as the command line writes it: "slow-fsync".
+// Command returns the kind's name on the command line: "slow-fsync".
 func (k FaultKind) Command() string {
 	var b strings.Builder
 	for _, r := range k.Name {
@@ -230,10 +230,10 @@ func (k FaultKind) Command() string {
 // Has reports whether the kind takes a field.
 func (k FaultKind) Has(field string) bool { return slices.Contains(k.Takes, field) }
 
-// OfMembers reports whether the kind is for members of etcd only.
+// OfMembers reports whether the kind is only for etcd members.
 func (k FaultKind) OfMembers() bool { return slices.Equal(k.On, []string{KindEtcd}) }
 
-// FaultKindOf is the kind of a name; ok is false if there is none.
+// FaultKindOf returns the kind with a name. ok is false if the name is unknown.
 func FaultKindOf(name string) (k FaultKind, ok bool) {
 	table := FaultTable()
 	i := slices.IndexFunc(table, func(k FaultKind) bool { return k.Name == name })
@@ -243,10 +243,10 @@ func FaultKindOf(name string) (k FaultKind, ok bool) {
 	return table[i], true
 }
 
-// FaultKinds names the kinds that a bundled plane can inject.
+// FaultKinds returns the names of the kinds that a bundled plane can inject.
 func FaultKinds() []string { return kindNames(func(k FaultKind) bool { return !k.OfNodes }) }
 
-// NodeFaultKinds names the kinds that simulated nodes have.
+// NodeFaultKinds returns the names of the kinds for simulated nodes.
 func NodeFaultKinds() []string { return kindNames(func(k FaultKind) bool { return k.OfNodes }) }
 
 func kindNames(want func(FaultKind) bool) []string {
@@ -259,7 +259,7 @@ func kindNames(want func(FaultKind) bool) []string {
 	return all
 }
 
-// EndsNodeFaults reports whether a kind of fault ends those of simulated nodes before it.
+// EndsNodeFaults reports whether a kind of fault ends earlier faults of simulated nodes.
 func EndsNodeFaults(kind string) bool {
 	k, _ := FaultKindOf(kind)
 	return k.Recovers

@@ -32,15 +32,15 @@ const (
 	FaultFilesAll = "all"
 )
 
-// resourceName is "pods" or "deployments.apps".
+// resourceName matches names such as "pods" and "deployments.apps".
 var resourceName = regexp.MustCompile(`^[a-z][a-z0-9]*(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// faultField is one field of a Fault, by the name that a scenario gives it.
+// faultField is one field of a Fault, with its name in a scenario.
 type faultField struct {
 	name string
 	set  bool
-	// needed says how to write a field that is missing, wrong what is wrong with the value
-	// and allowed what is not; "" where any value is right.
+	// needed says how to write a missing field, wrong what is wrong with the value, and
+	// allowed which values are valid. wrong is "" if the value is valid.
 	needed, wrong, allowed string
 }
 
@@ -73,15 +73,15 @@ func (f Fault) fields() []faultField {
 
 type size int64
 
-// String is the number with its unit.
+// String returns the number with its unit.
 func (s size) String() string { return fmt.Sprintf("%d bytes", int64(s)) }
 
-// outside says that a value is out of its bounds, or "".
+// outside returns a message if v is out of bounds, or "".
 func outside[T cmp.Ordered](v, low, high T) string {
 	return unless(v >= low && v <= high, "%v is out of bounds", v)
 }
 
-// unless says what is wrong with a value that is not right, or "".
+// unless returns a message with the value if it is not right, or "".
 func unless(right bool, format string, value any) string {
 	if right {
 		return ""
@@ -89,9 +89,9 @@ func unless(right bool, format string, value any) string {
 	return fmt.Sprintf(format, value)
 }
 
-// Problems checks what can be checked without a plane: the fields that the kind
-// takes and needs, and their bounds. A problem's path is the field's name in a
-// scenario: "components", "for", "delay", ...
+// Problems returns the problems that can be found without a plane: fields that the kind
+// does not take or that are missing, and values out of bounds. A problem's path is the field's
+// name in a scenario: "components", "for", "delay", ...
 func (f Fault) Problems() []Problem {
 	kind, ok := FaultKindOf(f.Kind)
 	if !ok || kind.OfNodes {
@@ -157,8 +157,8 @@ func (f Fault) componentProblems(kind FaultKind) []Problem {
 	return all
 }
 
-// ProblemsOn checks the fault against the plane that it is meant for: whether
-// there are such components and links. It begins with Problems.
+// ProblemsOn returns the result of Problems. If that is empty, it checks whether a plane with
+// config c has the fault's components and links.
 func (f Fault) ProblemsOn(c Config) []Problem {
 	all := f.Problems()
 	if len(all) > 0 {
@@ -203,7 +203,7 @@ func (c Config) mayLink(components, peers []string) bool {
 	})
 }
 
-// NoLink is the problem of components between which there is no link.
+// NoLink returns the problem of components without a link to peers, or without any link if peers is empty.
 func NoLink(components, peers []string) Problem {
 	p := Problem{
 		Path: "components", Msg: "no link begins or ends at " + strings.Join(components, ", "),
@@ -222,12 +222,12 @@ func names(kind string, n int) string {
 	return ComponentName(kind, 0) + " to " + ComponentName(kind, n-1)
 }
 
-// InvalidFault is the error of a fault that a plane cannot be asked for.
+// InvalidFault is the error of a fault that a plane cannot have.
 type InvalidFault struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Error is one line for each problem.
+// Error returns one line per problem.
 func (e *InvalidFault) Error() string {
 	var lines []string
 	for _, p := range e.Problems {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The kinds of fault: those of a bundled plane, each a real one on a real
-// component, and those of simulated nodes.
+// The kinds of fault. The first group is for a bundled plane: real faults of real
+// components. The second group is for simulated nodes.
 const (
 	FaultSlowFsync      = "slowFsync"
 	FaultDiskContention = "diskContention"
@@ -34,7 +34,7 @@ const (
 	KubeletUnreachable = "kubeletUnreachable"
 )
 
-// FaultTable describes each kind of fault: those of a plane, then those of simulated nodes.
+// FaultTable describes each kind of fault, first the kinds for a plane, then the kinds for simulated nodes.
 func FaultTable() []FaultKind {
 	return []FaultKind{
 		{
@@ -45,7 +45,7 @@ is as durable as ever. It needs Linux with seccomp; no root.
 
 It shows in etcd_disk_wal_fsync_duration_seconds, then in the latency of all
 writes. A slow member that follows hurts less than the leader: a quorum of the
-others is enough.`,
+other members is enough.`,
 			Example: `  controlplane fault slow-fsync --member etcd-0 --delay 25ms --for 1m
   controlplane fault slow-fsync --member etcd --delay 10ms --jitter 5ms --files all`,
 			Takes: []string{"components", "for", "delay", "jitter", "files"}, Needs: []string{"components", "delay"}, Delays: "each call",
@@ -63,10 +63,10 @@ and etcd_disk_backend_commit_duration_seconds.`,
 			Example: `  controlplane fault disk-contention --for 1m
   controlplane fault disk-contention --writers 16 --size 4MiB --for 1m`,
 			Takes: []string{"for", "writers", "size"},
-			// The neighbour is a process whose start costs 80 ms of CPU time. Asked for half of
-			// that ahead it writes within 100 ms of its time if it takes up to 140 ms to start: a
-			// little early on a quiet machine, late on a busy one. At a phase's very start
-			// nothing can be ahead.
+			// The neighbour is a process whose start costs 80 ms of CPU time. Requested half of
+			// that early, it writes within 100 ms of its time if the start takes up to 140 ms: a
+			// little early on a quiet machine, late on a busy one. At the start of a phase it
+			// cannot be requested early.
 			Lead: 40 * time.Millisecond,
 			Part: func(Fault) string { return "the disk" }, ReachesEtcd: true,
 		},
@@ -103,7 +103,7 @@ timeout; see etcd_server_leader_changes_seen_total and etcd_server_has_leader.`,
 		{
 			Name:  FaultPause,
 			Short: "Stop a process for a time (SIGSTOP, then SIGCONT)",
-			Long: `Stop a process where it is and let it go on later, as a host that hangs: its
+			Long: `Stop a process where it is and let it continue later, as a host that hangs: its
 connections stay open without an answer.`,
 			Example: `  controlplane fault pause --component etcd-leader --for 10s
   controlplane fault pause --component kube-apiserver-0 --for 30s`,
@@ -112,8 +112,8 @@ connections stay open without an answer.`,
 		},
 		{
 			Name:  FaultKill,
-			Short: "Kill a process (SIGKILL) and start it anew at the end",
-			Long: `Kill a process. At the end of the fault it is started anew, with the same ports
+			Short: "Kill a process (SIGKILL) and start it again at the end",
+			Long: `Kill a process. At the end of the fault it is started again, with the same ports
 and data. A kill of all etcd members but one stops all writes until then.`,
 			Example: `  controlplane fault kill --component kube-scheduler-leader --for 30s
   controlplane fault kill --component etcd-0 --component etcd-1 --for 20s`,
@@ -122,8 +122,8 @@ and data. A kill of all etcd members but one stops all writes until then.`,
 		},
 		{
 			Name:  FaultRestart,
-			Short: "End a process in order (SIGTERM) and start it anew at once",
-			Long: `End a process in order and start it anew as soon as it is gone: a rollout of the
+			Short: "End a process in order (SIGTERM) and start it again immediately",
+			Long: `End a process in order and start it again as soon as it is gone: a rollout of the
 control plane. Of several, as of a kind, each has its turn when the one before it
 serves again. The fault ends by itself when the last has started again, so it has
 no length; fault events tells when it is ready.`,
@@ -192,8 +192,8 @@ latency, or the errors, of POSTs of the resource.`,
 			Long: `Make each answer of a service wait, or be an error: of kms-plugin, oidc-issuer,
 token-webhook, authorization-webhook, audit-webhook, conversion-webhook,
 scheduler-extender or cloud-api, where the plane's configuration has them. With
---throttle it answers so many requests a second, and others with status 429 and
-Retry-After. Answers that wait are given when the fault ends.
+--throttle it answers this many requests a second, and further ones with status 429
+and Retry-After. Answers that wait are given when the fault ends.
 
 What caches hide, shows late: the docs' page on services tells which.`,
 			Example: `  controlplane fault service --component token-webhook --delay 2s --for 1m
@@ -237,7 +237,7 @@ See etcd_mvcc_db_total_size_in_bytes and etcd_server_quota_backend_bytes.`,
 			Long: `Rehearse a restore: take a snapshot of etcd, stop everything, make fresh data of
 the snapshot for each member and start everything again. It takes some seconds,
 in which nothing is served; what is written while the snapshot is unpacked is
-gone. controlplane etcd restore does the same with a snapshot of yours.`,
+gone. controlplane etcd restore does the same with your own snapshot.`,
 			Example: `  controlplane fault etcd-restore`,
 			OnAll:   Kinds(), Momentary: true, Process: ProcessEnded, Whole: true, Silences: true,
 		},
@@ -248,11 +248,11 @@ gone. controlplane etcd restore does the same with a snapshot of yours.`,
 Kubernetes, in upstream's order: etcd member by member, the leader last, API
 servers, controller manager, scheduler, cloud-controller-manager. Each has its turn
 when the one before it serves again. What upstream's version skew policy forbids is
-refused. The program is controlplane-VERSION beside controlplane: make controlplane
+refused. The program is controlplane-VERSION next to controlplane: make controlplane
 VERSION=1.36 builds it.
 
 A component that does not serve with the new program is started with the old one
-again, and the rest stay as they are: fault downgrade takes them back.`,
+again, and the rest stay unchanged: fault downgrade takes them back.`,
 			Example: `  controlplane fault upgrade --to 1.37
   controlplane fault upgrade --to 1.37 --component kube-apiserver-0`,
 			Takes: []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
@@ -263,8 +263,8 @@ again, and the rest stay as they are: fault downgrade takes them back.`,
 			Name:  FaultDowngrade,
 			Short: "Take components back to the programs of an older version, one after another",
 			Long: `As upgrade, to an older version and in the reverse order. Before the first etcd
-member goes back etcd is told so (etcdctl downgrade enable), and has its data in the
-older form.`,
+member goes back, etcd is prepared (etcdctl downgrade enable) and converts its data to
+the older form.`,
 			Example: `  controlplane fault downgrade --to 1.36`,
 			Takes:   []string{"components", "to"}, Needs: []string{"to"}, Momentary: true,
 			On: VersionedKinds(), AllByDefault: true, Process: ProcessEnded, Silences: true,
@@ -299,7 +299,7 @@ older form.`,
 			OfNodes: true,
 		},
 		{
-			Name: KubeletUnreachable, Short: "Keep the API server from a fraction of the kubelets: logs, exec and the like hang, heartbeats go on",
+			Name: KubeletUnreachable, Short: "Keep the API server from a fraction of the kubelets: logs, exec and the like hang, heartbeats continue",
 			Takes: []string{"fraction"}, Needs: []string{"fraction"},
 			OfNodes: true,
 		},
@@ -308,11 +308,11 @@ older form.`,
 
 const linksLong = `The links are those between etcd members and from API servers to members and to
 metrics-server, which all API servers share; the plane must have been started with
-networkFaults: on, as it is with several members. Without --peer all links of the
+networkFaults: on, the default with several members. Without --peer all links of the
 component are meant.`
 
-// versionsPart is the resource that upgrades and downgrades share, so that one runs at a time: each is checked against the versions
-// that the one before leaves.
+// versionsPart returns the part that upgrades and downgrades share, so that only one runs at a time. Each is checked against
+// the versions after the previous one.
 func versionsPart(Fault) string { return "the versions of components" }
 
 func noRoles(f Fault) (Problem, bool) {

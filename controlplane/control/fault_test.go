@@ -30,7 +30,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// etcd0 is a fault of a kind on etcd-0.
+// etcd0 returns a fault of a kind on etcd-0.
 func etcd0(kind string) control.Fault {
 	return control.Fault{Kind: kind, Components: []string{"etcd-0"}}
 }
@@ -46,11 +46,11 @@ func TestFaultProblems(t *testing.T) {
 	tests := []struct {
 		name  string
 		fault control.Fault
-		want  []string // how each problem begins
+		want  []string // the beginning of each problem
 	}{
 		{"no kind", control.Fault{}, []string{`kind: "" is no kind of fault (slowFsync, `}},
 		{"a slow fsync", delayed(control.FaultSlowFsync), nil},
-		{"nothing but a kind", control.Fault{Kind: control.FaultSlowFsync}, []string{
+		{"only a kind", control.Fault{Kind: control.FaultSlowFsync}, []string{
 			`components: slowFsync needs it (as "etcd-0", "etcd-leader", or "etcd" for all members)`,
 			`delay: slowFsync needs it (as "25ms")`,
 		}},
@@ -102,7 +102,7 @@ func TestFaultProblemsOnAPlane(t *testing.T) {
 		{"a member too many", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-3"}}, large, []string{"components: there is no etcd-3 (there is etcd-0 to etcd-2)"}},
 		{"a second member of one", control.Fault{Kind: control.FaultKill, Components: []string{"etcd-1"}}, small, []string{"components: there is no etcd-1 (there is etcd-0)"}},
 		{"a follower", follower, large, nil},
-		{"a follower of nobody", follower, small, []string{"components: there is no kube-scheduler-follower (there is one kube-scheduler, kube-scheduler-0, and it leads)"}},
+		{"a follower of a single scheduler", follower, small, []string{"components: there is no kube-scheduler-follower (there is one kube-scheduler, kube-scheduler-0, and it leads)"}},
 		{"a service that is not there", control.Fault{Kind: control.FaultService, Components: []string{"kms-plugin"}, Fails: true}, small, []string{"components: this plane has no kms-plugin (apiServer.encryption starts one)"}},
 		{"a service", control.Fault{Kind: control.FaultService, Components: []string{"kms-plugin-1"}, Fails: true}, control.Config{APIServer: control.APIServer{Replicas: 2, Encryption: control.EncryptionKMS}}, nil},
 		{"no service", control.Fault{Kind: control.FaultService, Components: []string{"etcd-0"}, Fails: true}, small, []string{"components: service is not for etcd-0"}},
@@ -123,7 +123,7 @@ func TestFaultProblemsOnAPlane(t *testing.T) {
 	}
 }
 
-// Each kind has rules, and each says what it takes.
+// Each kind has rules that list its fields.
 func TestEveryKindIsKnown(t *testing.T) {
 	for _, kind := range control.FaultKinds() {
 		for _, p := range (control.Fault{Kind: kind}).Problems() {

@@ -13,21 +13,21 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// flagTables has a table of each release, written and kept true by a test of package component, which links the
-// components: `make flags VERSION=1.36`.
+// flagTables has a table for each release. A test of package component, which links the components, writes and
+// verifies it: `make flags VERSION=1.36`.
 //
 //go:embed flags/*.txt
 var flagTables embed.FS
 
-// flagTypes gives the type of each flag of a component in a release, by name. Its feature gates
-// are there as "feature-gates/NAME" with the type gate, or the only value that they
-// take; the scheduler's plugins as "plugins/NAME".
+// flagTypes returns the type of each flag of a component in a release, by name. It also contains the
+// component's feature gates as "feature-gates/NAME", with the type gate or the only value that they
+// take, and the scheduler's plugins as "plugins/NAME".
 func flagTypes(r Release, kind string) map[string]string { return flagTypesOf()[r.Minor][kind] }
 
 // HasFlag reports whether a kind of component has a flag in a release.
 func HasFlag(r Release, kind, flag string) bool { return flagTypes(r, kind)[flag] != "" }
 
-// flagTypesOf are those of all components in all releases, by minor version and kind.
+// flagTypesOf returns the flag types of all components in all releases, by minor version and kind.
 var flagTypesOf = sync.OnceValue(func() map[string]map[string]map[string]string {
 	all := map[string]map[string]map[string]string{}
 	for _, r := range Releases() {
@@ -58,7 +58,7 @@ func flagTable(text string) map[string]map[string]string {
 // SchedulerPlugins lists the plugins that are built into the scheduler.
 func SchedulerPlugins() []string { return named(Newest(), KindScheduler, "plugins/") }
 
-// named lists what the table of a release has of a component with a prefix, without it.
+// named returns the names with a prefix in a component's table, without the prefix.
 func named(r Release, kind, prefix string) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(flagTypes(r, kind))) {
@@ -69,8 +69,8 @@ func named(r Release, kind, prefix string) []string {
 	return all
 }
 
-// flagProblem describes the mistake in a flag: that the component has none of
-// that name in a release, or does not take the value.
+// flagProblem returns the problem of a flag: the component does not have it in a
+// release, or does not accept the value.
 func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wrong bool) {
 	types := flagTypes(r, s.Kind)
 	path := s.Path + "." + name
@@ -92,7 +92,7 @@ func (s FlagSection) flagProblem(r Release, name, value string) (p Problem, wron
 	return s.listProblem(r, name, value)
 }
 
-// inRelease names a release that is not the newest: " of 1.36".
+// inRelease returns the name of a release, as " of 1.36", or "" for the newest.
 func inRelease(r Release) string {
 	if r == Newest() {
 		return ""
@@ -100,7 +100,7 @@ func inRelease(r Release) string {
 	return " of " + r.Minor
 }
 
-// lists are the flags whose values are names that the table has, by the prefix there.
+// lists maps flags whose values are names in the table to the names' prefix.
 var lists = map[string]string{
 	"controllers": "controllers/", "enable-admission-plugins": "admission-plugins/", "disable-admission-plugins": "admission-plugins/",
 	"authorization-mode": "authorization-modes/",
@@ -132,10 +132,10 @@ func (s FlagSection) listProblem(r Release, flag, value string) (p Problem, wron
 	return p, false
 }
 
-// valueProblem returns what a value of that type should be and is not. Types of
-// lists, maps and text take anything here; the component has the last word.
+// valueProblem returns what a value of a type should be, and a hint, if the value is invalid. It accepts
+// any value of lists, maps and text, which only the component itself checks.
 //
-// A type may end in what the component's validation takes at least, as "int>=0" or
+// A type may end in the lower bound of the component's validation, as "int>=0" or
 // "duration>0".
 func valueProblem(typ, value string) (what, hint string) {
 	var err error
@@ -179,13 +179,13 @@ const (
 	gatePrefix = gatesFlag + "/"
 )
 
-// gatedKinds are those with feature gates that a Config can set.
+// gatedKinds returns the kinds with feature gates that a Config can set.
 func gatedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindScheduler, KindControllerManager}
 }
 
-// withGates adds the feature gates that a kind of component has in a release to its flags. Gates in the flags have the last
-// word.
+// withGates adds to flags the configured feature gates that a kind of component has in a release. Gates in flags take
+// precedence.
 func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	if !slices.Contains(gatedKinds(), kind) {
 		return flags
@@ -209,7 +209,7 @@ func (c Config) withGates(kind string, r Release, flags Flags) Flags {
 	return all
 }
 
-// behavesAs is the release whose feature gates a kind of component of another has: the one that it emulates.
+// behavesAs returns the release whose feature gates a kind of component of release r has: the emulated release, or r.
 func (c Config) behavesAs(kind string, r Release) Release {
 	if emulated, ok := ReleaseOf(c.EmulatedVersion); ok && c.Emulates(kind) {
 		return emulated
@@ -217,7 +217,8 @@ func (c Config) behavesAs(kind string, r Release) Release {
 	return r
 }
 
-// gateProblems checks FeatureGates: that some component has each gate, and that none has it locked to the other value.
+// gateProblems checks that at least one component has each gate in FeatureGates, and that no component has it locked to
+// another value.
 func (c Config) gateProblems() (all []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
 		if msg, hint := c.gateProblem(name, c.FeatureGates[name]); msg != "" {
@@ -252,7 +253,7 @@ func (c Config) gateProblem(name string, on bool) (msg, hint string) {
 	return fmt.Sprintf("no component has a feature gate %q", name), strictyaml.Hint(name, known, "they are listed by: kube-apiserver --help")
 }
 
-// elsewhere finds a release in which one of some kinds has a gate.
+// elsewhere finds a release and one of kinds that has a gate in it.
 func elsewhere(name string, kinds []string) (r Release, kind string, ok bool) {
 	for _, r := range Releases() {
 		for _, kind := range kinds {
@@ -287,7 +288,8 @@ func gatesProblem(r Release, kind, value string) (msg, hint string) {
 	return "", ""
 }
 
-// unknownGate says where a gate is that a component does not have: in another version, in another component, or nowhere.
+// unknownGate returns the problem of a gate that a component does not have. The hint says whether another version or
+// another component has it.
 func unknownGate(r Release, kind, name string, known []string) (msg, hint string) {
 	msg = fmt.Sprintf("%s%s has no feature gate %q", kind, inRelease(r), name)
 	if in, _, ok := elsewhere(name, []string{kind}); ok {

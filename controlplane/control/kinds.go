@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The kinds of component, which are also the names of their programs.
+// The kinds of component. They are also the names of the programs.
 const (
 	KindEtcd              = "etcd"
 	KindAPIServer         = "kube-apiserver"
@@ -26,25 +26,25 @@ const (
 	KindSchedulerExtender    = "scheduler-extender"
 )
 
-// Stage is a part of a plane that starts together. Stages start in order and stop in
-// reverse.
+// Stage is a group of components that start together. Stages start in order and stop in
+// reverse order.
 type Stage int
 
 // The stages.
 const (
 	StageStorage  Stage = iota // etcd
-	StageServices              // programs of Stormglass's own: docs/reference/services.md
+	StageServices              // Stormglass's programs: docs/reference/services.md
 	StageAPI                   // API servers
-	StageClients               // what needs an API server
+	StageClients               // components that need an API server
 )
 
 // Kind describes a kind of component.
 type Kind struct {
 	Name  string
 	Stage Stage
-	// Leads is true if one of its processes leads the others.
+	// Leads is true if the kind elects a leader among its processes.
 	Leads bool
-	// Field of a Config that says how many there are, or whether there are any.
+	// Field is the field of a Config that sets their number, or whether they run.
 	Field string
 	count func(Config) int
 }
@@ -88,7 +88,7 @@ func KindTable() []Kind {
 	}
 }
 
-// KindOf describes a kind; the zero Kind if there is none of that name.
+// KindOf returns the kind with a name, or the zero Kind if the name is unknown.
 func KindOf(name string) Kind {
 	table := KindTable()
 	if i := slices.IndexFunc(table, func(k Kind) bool { return k.Name == name }); i >= 0 {
@@ -103,7 +103,7 @@ func Kinds() []string { return kindsThat(func(Kind) bool { return true }) }
 // KindsOf lists the kinds of a stage.
 func KindsOf(stage Stage) []string { return kindsThat(func(k Kind) bool { return k.Stage == stage }) }
 
-// ElectedKinds lists those of which one holds a lease.
+// ElectedKinds lists the kinds whose leader holds a lease.
 func ElectedKinds() []string {
 	return kindsThat(func(k Kind) bool { return k.Leads && k.Stage == StageClients })
 }
@@ -117,7 +117,7 @@ func kindsThat(want func(Kind) bool) (names []string) {
 	return names
 }
 
-// ComponentName names one process of a kind: "etcd-0".
+// ComponentName returns the name of one process of a kind: "etcd-0".
 func ComponentName(kind string, i int) string { return kind + "-" + strconv.Itoa(i) }
 
 // Count returns the number of processes of a kind in a config.
@@ -128,7 +128,7 @@ func (c Config) Count(kind string) int {
 	return 0
 }
 
-// Components names all processes that a config asks for, in the order in which they start.
+// Components returns the names of all processes of a config, in the order in which they start.
 func (c Config) Components() []string {
 	var names []string
 	for _, kind := range Kinds() {
@@ -137,12 +137,12 @@ func (c Config) Components() []string {
 	return names
 }
 
-// Kinds lists the kinds of which a config has any.
+// Kinds lists the kinds with at least one process in a config.
 func (c Config) Kinds() []string {
 	return kindsThat(func(k Kind) bool { return k.count(c) > 0 })
 }
 
-// ComponentsOf names the processes of one kind.
+// ComponentsOf returns the names of the processes of one kind.
 func (c Config) ComponentsOf(kind string) []string {
 	var names []string
 	for i := range c.Count(kind) {
@@ -153,26 +153,26 @@ func (c Config) ComponentsOf(kind string) []string {
 
 // The roles of a Selector.
 const (
-	// RoleLeader is the leader of etcd's members, or the one of the replicas that holds the lease.
+	// RoleLeader is the leader of the etcd members, or the replica that holds the lease.
 	RoleLeader = "leader"
-	// RoleFollower is one of the others: the first by name that no other fault has stopped.
+	// RoleFollower is a member or replica that does not lead: the first by name that no other fault has stopped.
 	RoleFollower = "follower"
 )
 
-// Selector says which components of a plane are meant.
+// Selector selects components of a plane.
 type Selector struct {
-	// Kind of the components.
+	// Kind is the kind of the components.
 	Kind string
 	// Role is RoleLeader, RoleFollower or empty.
 	Role string
-	// Name of one component. With neither name nor role, all of the kind are meant.
+	// Name is the name of one component. Without a name and a role, all components of the kind are selected.
 	Name string
 	// Index is the number in Name.
 	Index int
 }
 
-// ParseSelector reads "etcd" (all members), "etcd-0", "etcd-leader" or
-// "etcd-follower", and the like of the other kinds. Kinds without a leader have no
+// ParseSelector parses "etcd" (all members), "etcd-0", "etcd-leader" or
+// "etcd-follower", and the same forms for other kinds. Kinds without a leader have no
 // roles.
 func ParseSelector(text string) (Selector, bool) {
 	for _, kind := range Kinds() {
@@ -192,7 +192,7 @@ func ParseSelector(text string) (Selector, bool) {
 	return Selector{}, false
 }
 
-// ComponentKind is the kind of a component by its name, or "".
+// ComponentKind returns the kind of the component with a name, or "".
 func ComponentKind(name string) string {
 	if s, ok := ParseSelector(name); ok && s.Name != "" {
 		return s.Kind

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Linked is the release whose components this program links, as it was built. A program that links none has the newest.
+// Linked returns the release whose components are linked into this program. It returns the newest release for a program
+// without linked components.
 var Linked = sync.OnceValue(func() Release {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -24,10 +25,11 @@ var Linked = sync.OnceValue(func() Release {
 	return Release{Minor: strings.Join(parts[:min(2, len(parts))], "."), Kubernetes: kubernetes, Etcd: strings.TrimPrefix(etcd, "v")}
 })
 
-// builtFrom stands before the revision in what a program says of itself.
+// builtFrom precedes the revision in a program's description.
 const builtFrom = ", built from "
 
-// Describe returns the text that the controlplane program prints for --version after its own: "with Kubernetes v1.37.1 and etcd 3.7.0, built from 0123456789ab".
+// Describe returns the text that the controlplane program prints for --version after its own version: "with Kubernetes
+// v1.37.1 and etcd 3.7.0, built from 0123456789ab".
 func Describe(r Release, revision string) string {
 	text := "with " + r.String()
 	if revision != "" {
@@ -36,8 +38,8 @@ func Describe(r Release, revision string) string {
 	return text
 }
 
-// Described reports whether a controlplane program that says text of itself is one of a release, and the revision that it was
-// built from, "" if it does not say.
+// Described reports whether text is the description of a controlplane program of release r. It also returns the revision
+// from which the program was built, or "" if text does not contain it.
 func Described(text string, r Release) (revision string, ok bool) {
 	text, revision, _ = strings.Cut(strings.TrimSpace(text), builtFrom)
 	return revision, strings.HasSuffix(text, Describe(r, ""))

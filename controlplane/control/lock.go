@@ -23,19 +23,19 @@ var ErrInUse = errors.New("a control plane runs in this directory")
 // ErrNotRunning means that no plane runs in the directory.
 var ErrNotRunning = errors.New("no control plane runs in this directory")
 
-// ErrStarting means that a supervisor has the directory and cannot be reached yet.
+// ErrStarting means that a supervisor has locked the directory but cannot be reached yet.
 var ErrStarting = errors.New("a control plane is being started in this directory")
 
-// Holder is the content of the lock file, written by the supervisor.
+// Holder is the content of the lock file. The supervisor writes it.
 type Holder struct {
 	PID int `json:"pid"`
-	// Socket is the path of the control socket. It is DIR/control.sock unless
+	// Socket is the path of the control socket: DIR/control.sock, unless
 	// that path is too long for a socket.
 	Socket string `json:"socket"`
 }
 
 // LockDir locks the plane's directory, or fails with ErrInUse. The lock
-// belongs to the open file, and every component inherits it: it is free only
+// belongs to the open file, which every component inherits. It is released only
 // when the last process of the plane is gone.
 func LockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_CREATE|os.O_RDWR, 0o600)
@@ -52,7 +52,7 @@ func LockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// InUse reports whether any process of a plane in dir still lives.
+// InUse reports whether any process of a plane in dir still runs.
 func InUse(dir string) (bool, error) {
 	f, err := openLock(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -62,7 +62,7 @@ func InUse(dir string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	// Shared, so that two who ask do not see each other.
+	// The lock is shared, so that concurrent calls of InUse do not see each other.
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
@@ -70,7 +70,7 @@ func InUse(dir string) (bool, error) {
 	return false, err
 }
 
-// openLock opens the lock to look at it. What is no regular file would block.
+// openLock opens the lock to inspect it. It fails if the lock is not a regular file, which would block.
 func openLock(dir string) (*os.File, error) {
 	path := filepath.Join(dir, LockFile)
 	f, err := userfile.Open(path, userfile.Text)
@@ -90,7 +90,7 @@ func SetHolder(lock *os.File, h Holder) error {
 	if _, err := lock.WriteAt(data, 0); err != nil {
 		return err
 	}
-	return lock.Truncate(int64(len(data))) // last: the file never says nothing
+	return lock.Truncate(int64(len(data))) // last, so that the file is never empty
 }
 
 // ReadHolder reads who holds, or last held, the lock of dir.
@@ -110,10 +110,10 @@ func ReadHolder(dir string) (Holder, error) {
 	return h, nil
 }
 
-// IsPlaneDir reports whether a supervisor made what is in dir: the lock says who
-// held it, or there is a plane's description. A file that happens to be called
-// "lock" is not enough. A supervisor that was killed before it could say who it is
-// has left an empty lock, and nothing else but its socket.
+// IsPlaneDir reports whether a supervisor created the content of dir: the lock names its
+// holder, or dir contains a plane's description. A file that happens to be called
+// "lock" is not sufficient. A supervisor that was killed before it wrote the holder
+// leaves only an empty lock and its socket.
 func IsPlaneDir(dir string) bool {
 	if holder, err := ReadHolder(dir); err == nil && holder.PID > 0 {
 		return true
@@ -134,12 +134,12 @@ func IsPlaneDir(dir string) bool {
 	return err == nil
 }
 
-// SocketDirPrefix begins the name of a directory for temporary files that is made
-// for the socket alone, where the plane's own is too deep for one.
+// SocketDirPrefix begins the name of a temporary directory that is created only
+// for the socket, if the path of the plane's directory is too long for a socket.
 const SocketDirPrefix = "stormglass-"
 
-// RemoveSocketDir removes such a directory that the last holder of dir's lock left
-// behind when it was killed. Call it with the lock held.
+// RemoveSocketDir removes such a directory if the last holder of dir's lock left
+// it behind when it was killed. The caller must hold the lock.
 func RemoveSocketDir(dir string) {
 	last, err := ReadHolder(dir)
 	if err != nil {
@@ -148,6 +148,6 @@ func RemoveSocketDir(dir string) {
 	made := filepath.Dir(last.Socket)
 	if filepath.Base(last.Socket) == SocketFile && strings.HasPrefix(filepath.Base(made), SocketDirPrefix) && made != filepath.Clean(dir) {
 		os.Remove(last.Socket)
-		os.Remove(made) // fails, rightly, if there is anything else in it
+		os.Remove(made) // fails, intentionally, if the directory is not empty
 	}
 }

@@ -18,8 +18,8 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// A failed first start removes all that is in its directory, so a directory of
-// other files must never be taken for a plane's.
+// A failed first start removes everything in its directory, so IsPlaneDir must never accept a directory
+// with other files.
 func TestPlaneDirectoriesAreRecognized(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -63,8 +63,8 @@ func TestShorterLockContentReplacesLonger(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed leaves the directory of its socket in /tmp; the next
-// one in the plane's directory removes that, and nothing else.
+// A killed supervisor leaves the directory of its socket in /tmp. The next
+// supervisor in the plane's directory removes only that directory.
 func TestSocketDirectoryIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		made, besides string
@@ -95,10 +95,10 @@ func TestSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	control.RemoveSocketDir(t.TempDir()) // it was never held
+	control.RemoveSocketDir(t.TempDir()) // its lock was never held
 }
 
-// Files that are not regular are refused: reading them would never end.
+// Files that are not regular are refused, because reading them would never end.
 func TestEndlessFilesAreRefused(t *testing.T) {
 	for what, put := range map[string]func(path string) error{
 		"a pipe":    func(path string) error { return syscall.Mkfifo(path, 0o600) },

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A move takes components to another release, one after another: the faults upgrade and downgrade.
+// A move is a fault upgrade or downgrade: it restarts components with another release, one after another.
 
-// Moves reports whether the fault takes components to another release.
+// Moves reports whether the fault is an upgrade or a downgrade.
 func (f Fault) Moves() bool { return f.Kind == FaultUpgrade || f.Kind == FaultDowngrade }
 
-// MoveOrder sorts components into the order in which upstream upgrades them, or the reverse. leader is etcd's, which comes last of its kind; "" if it is
-// not known.
+// MoveOrder sorts components in the order of upstream's upgrades, or in reverse for a downgrade. leader is the etcd leader,
+// which comes last of its kind; "" means unknown.
 func (f Fault) MoveOrder(components []string, leader string) []string {
 	kinds := VersionedKinds()
 	if f.Kind == FaultDowngrade {
@@ -37,7 +37,8 @@ func (f Fault) MoveOrder(components []string, leader string) []string {
 	return order
 }
 
-// Moved is the config after a move of these components, and which of them move, in order; or the problem that it has.
+// Moved returns the config after a move of these components, and the components that move, in order. If the move is not
+// possible, it returns the problem.
 func (f Fault) Moved(c Config, components []string, leader string) (after Config, moving []string, p *Problem) {
 	to, ok := ReleaseOf(f.To)
 	if !ok {
@@ -67,14 +68,14 @@ func (f Fault) Moved(c Config, components []string, leader string) (after Config
 	if len(moving) == 0 {
 		return c, nil, &Problem{"to", fmt.Sprintf("all of these are of %s already", to.Minor), "name another version"}
 	}
-	if problems := after.Problems(); len(problems) > 0 { // as flags and gates that the release does not have
+	if problems := after.Problems(); len(problems) > 0 { // such as flags and gates that the release does not have
 		p := problems[0]
 		return c, nil, &Problem{"to", fmt.Sprintf("in %s controlPlane.%s: %s", to.Minor, p.Path, p.Msg), p.Hint}
 	}
 	return after, moving, nil
 }
 
-// After is the config after a move, or the problem that it has. A move names no roles.
+// After returns the config after a move, or the problem of the move. A move does not name roles.
 func (f Fault) After(c Config) (Config, *Problem) {
 	noRole := func(Selector) []string { return nil }
 	after, _, p := f.Moved(c, c.Named(f.Selectors(), noRole), "")
@@ -86,7 +87,7 @@ func isRelease(minor string) bool {
 	return ok
 }
 
-// ReleaseNames are their minor versions, the newest first.
+// ReleaseNames returns the minor versions of all releases, newest first.
 func ReleaseNames() (names []string) {
 	for _, r := range Releases() {
 		names = append(names, r.Minor)
@@ -94,7 +95,7 @@ func ReleaseNames() (names []string) {
 	return names
 }
 
-// ReleaseHint says what to write in the place of a version that is none: its minor version where a patch version was meant.
+// ReleaseHint returns a hint for an unknown version: its minor version, if version is a patch version, or all versions.
 func ReleaseHint(version string) string {
 	for _, minor := range ReleaseNames() {
 		if strings.HasPrefix(strings.TrimPrefix(version, "v"), minor) {

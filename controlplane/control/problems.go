@@ -15,18 +15,18 @@ import (
 type Problem struct {
 	// Path is the field, as in "apiServer.flags.secure-port".
 	Path string
-	// Msg says what is wrong, Hint what to do instead.
+	// Msg says what is wrong, and Hint what to do instead.
 	Msg, Hint string
 }
 
-// maxRate bounds client limits; beyond it no limit is meant.
+// maxRate bounds client limits. A larger value is probably meant as no limit.
 const maxRate = 1_000_000
 
-// noLimit is a client's rate without a limit, as client-go has it.
+// noLimit is client-go's value for a client's rate without a limit.
 const noLimit = -1
 
-// Problems checks what can be checked without the components themselves: ranges, flags that
-// Stormglass sets itself, and the names and types of others.
+// Problems returns the problems that can be found without the components: values out of range,
+// flags that Stormglass sets itself, and wrong names and types of other flags.
 func (c Config) Problems() []Problem {
 	all := c.topologyProblems()
 	if len(all) == 0 { // the components can be listed
@@ -71,7 +71,7 @@ func (c Config) Problems() []Problem {
 	switch c.APIServer.Audit {
 	case "", AuditOff:
 	case AuditMetadata:
-		// The flags that it sets, and those that would disable it.
+		// The flags that it sets, and the flags that would disable it.
 		for _, name := range []string{"audit-policy-file", "audit-log-path", "audit-log-maxbackup", "audit-log-maxage", "audit-log-format", "audit-log-version", "audit-log-compress"} {
 			if _, ok := c.APIServer.Flags[name]; ok {
 				all = append(all, Problem{"apiServer.flags." + name, "apiServer.audit sets the audit log already", "keep one of the two: without apiServer.audit the flag is yours"})
@@ -105,7 +105,7 @@ func (c Config) encryptionProblems() (all []Problem) {
 	return all
 }
 
-// metricsServerProblems checks that API servers reach metrics-server, and that it is there if it has flags.
+// metricsServerProblems checks that API servers can reach metrics-server, and that metrics-server runs if it has flags.
 func (c Config) metricsServerProblems() (all []Problem) {
 	if c.MetricsServer.Replicas == 0 {
 		if len(c.MetricsServer.Flags) > 0 {
@@ -113,7 +113,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 		}
 		return all
 	}
-	// The check of metrics-server itself (options.go), with the plane's resolution.
+	// The same check as in metrics-server (options.go), with the plane's resolution.
 	resolution, timeout := 15*time.Second, 10*time.Second
 	set := func(name string, to *time.Duration) string {
 		if d, err := time.ParseDuration(c.MetricsServer.Flags[name]); err == nil {
@@ -128,7 +128,7 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	case timeout > resolution*9/10:
 		all = append(all, Problem{atTimeout, fmt.Sprintf("%s is over nine tenths of metric-resolution, %s", timeout, resolution), "as 5s"})
 	}
-	// Routing by endpoints refuses a Service that leads to a name.
+	// Routing by endpoints does not accept a Service of type ExternalName.
 	const flag = "enable-aggregator-routing"
 	if on, _ := strconv.ParseBool(c.APIServer.Flags[flag]); on {
 		all = append(all, Problem{"apiServer.flags." + flag, "metrics-server has no endpoints, which may not be loopback addresses", "leave it out, or metricsServer"})
@@ -136,17 +136,17 @@ func (c Config) metricsServerProblems() (all []Problem) {
 	return all
 }
 
-// serviceProblems checks the settings that have a service asked, and that no flag says the same
+// serviceProblems checks the settings that use a service, and that no flag sets the same
 // again.
 func (c Config) serviceProblems() (all []Problem) {
 	authentication := []string{"authentication-config", "authentication-token-webhook-config-file", "authentication-token-webhook-version", "enable-bootstrap-token-auth"}
 	if c.APIServer.Authentication == AuthenticationOIDC {
-		authentication = append(authentication, "oidc-") // upstream takes them or authentication-config
+		authentication = append(authentication, "oidc-") // upstream accepts either these or authentication-config
 	}
 	for _, setting := range []struct {
 		path, value string
 		values      []string // the first is the default
-		flags       []string // of API servers: that it sets, or that disagree with it
+		flags       []string // flags of API servers that it sets, or that conflict with it
 	}{
 		{
 			"apiServer.authentication", c.APIServer.Authentication,
@@ -183,7 +183,7 @@ func (c Config) serviceProblems() (all []Problem) {
 	return all
 }
 
-// maxCloudDelay bounds how long a cloud may take to answer, maxLoadBalancerTime to make a load balancer.
+// maxCloudDelay bounds the delay of a cloud's answer, and maxLoadBalancerTime the time to create a load balancer.
 const (
 	maxCloudDelay       = time.Minute
 	maxLoadBalancerTime = time.Hour
@@ -224,13 +224,13 @@ func (c Config) cloudProblems() (all []Problem) {
 	return all
 }
 
-// maxQuota is as many load balancers as there are addresses, 198.18.0.0/15.
+// maxQuota is the number of addresses of load balancers, in 198.18.0.0/15.
 const maxQuota = 1<<17 - 1
 
-// cidrFlags give each node a part of the pods' addresses, for its route.
+// cidrFlags returns the flags that give each node a part of the pod addresses, for its route.
 func cidrFlags() []string { return []string{"allocate-node-cidrs", "cluster-cidr"} }
 
-// FlagSection is the flags of one component and where they stand in a Config.
+// FlagSection holds the flags of one component and their path in a Config.
 type FlagSection struct {
 	Kind, Path string
 	Flags      Flags
@@ -249,7 +249,7 @@ func (c Config) FlagSections() []FlagSection {
 	}
 }
 
-// FlagsOf are the flags of a kind of component in a release, with those of FeatureGates that it has there.
+// FlagsOf returns the flags of a kind of component in a release, including the gates of FeatureGates that it has there.
 func (c Config) FlagsOf(kind string, r Release) Flags {
 	for _, s := range c.FlagSections() {
 		if s.Kind == kind {
@@ -259,7 +259,7 @@ func (c Config) FlagsOf(kind string, r Release) Flags {
 	return nil
 }
 
-// flagProblem is the first problem that a flag has in a release of its components.
+// flagProblem returns the first problem of a flag in the releases of its components.
 func (c Config) flagProblem(s FlagSection, name string) (p Problem, wrong bool) {
 	for _, r := range c.releasesOrNewest(s.Kind) {
 		if p, wrong := s.flagProblem(r, name, s.Flags[name]); wrong {
@@ -269,7 +269,8 @@ func (c Config) flagProblem(s FlagSection, name string) (p Problem, wrong bool) 
 	return p, false
 }
 
-// releasesOrNewest are the releases of a kind's components, or the newest of a kind without releases or components.
+// releasesOrNewest returns the releases of a kind's components, or the newest release if the kind has no releases or
+// components.
 func (c Config) releasesOrNewest(kind string) []Release {
 	if all := c.ReleasesOf(kind); len(all) > 0 {
 		return all
@@ -277,14 +278,14 @@ func (c Config) releasesOrNewest(kind string) []Release {
 	return []Release{Newest()}
 }
 
-// ownFlags are flags that Stormglass sets itself, as covers reads them.
+// ownFlags are flags that Stormglass sets itself, in the form that covers reads.
 type ownFlags struct {
 	hint  string
 	names []string
 }
 
 const (
-	keysHint   = "each plane has keys of its own, in DIR/pki"
+	keysHint   = "each plane has its own keys, in DIR/pki"
 	listenHint = "each plane picks free ports on loopback"
 	dataHint   = "choose the place with --dir"
 )
@@ -309,7 +310,7 @@ func apiServerOwn() []ownFlags {
 	}
 }
 
-// electedOwn is for the scheduler and the controller manager.
+// electedOwn returns the flags for leader-elected components.
 func electedOwn() []ownFlags {
 	return []ownFlags{
 		{keysHint, []string{
@@ -344,7 +345,7 @@ func cloudOwn() []ownFlags {
 		ownFlags{"nodes get their part of 10.64.0.0/10", append(cidrFlags(), "cidr-allocator-type")})
 }
 
-// unsafe returns why a flag of the API server may not take these values.
+// unsafe returns why a flag of the API server may not have these values, or "".
 func unsafe(name string, values []string) (hint string) {
 	has := func(v string) bool { return slices.Contains(values, v) }
 	switch name {
@@ -380,17 +381,17 @@ func (s FlagSection) refused(name, value string) (hint string, refused bool) {
 	return "", false
 }
 
-// covers reports whether a flag is in a list, where a name that ends in "-" stands for all flags
-// that begin so.
+// covers reports whether a flag is in a list. A name in the list that ends in "-" covers all flags
+// with that prefix.
 func covers(list []string, flag string) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		return name == flag || strings.HasSuffix(name, "-") && strings.HasPrefix(flag, name)
 	})
 }
 
-// Check holds the flags that a component checks before anything starts.
+// Check holds the settings that a component checks before anything starts.
 type Check struct {
-	// Flags that a user has set.
+	// Flags are the flags that the user has set.
 	Flags Flags `json:"flags"`
 	// SchedulerConfig is a KubeSchedulerConfiguration as YAML, or empty.
 	SchedulerConfig string `json:"schedulerConfig,omitempty"`
@@ -398,13 +399,13 @@ type Check struct {
 
 // Checked is the component's answer to a Check.
 type Checked struct {
-	// ConfigError describes the mistake in SchedulerConfig, or is empty.
+	// ConfigError is the error in SchedulerConfig, or empty.
 	ConfigError string `json:"configError,omitempty"`
-	// Known are all its flags, Unknown those asked for that are none.
+	// Known lists all flags of the component, and Unknown the checked flags that do not exist.
 	Known   []string `json:"known"`
 	Unknown []string `json:"unknown,omitempty"`
-	// Wrong gives the error of each value that it does not take.
+	// Wrong has the error of each invalid value, by flag.
 	Wrong map[string]string `json:"wrong,omitempty"`
-	// Defaults are upstream's, of the flags asked for.
+	// Defaults are upstream's defaults of the checked flags.
 	Defaults map[string]string `json:"defaults"`
 }

@@ -12,17 +12,17 @@ import (
 // Program is a controlplane program.
 type Program struct {
 	Path string
-	// Revision that it was built from; "" if it does not say.
+	// Revision is the revision from which it was built; "" if unknown.
 	Revision string
 }
 
-// FindProgram finds the program with the components of a release other than that of executable, the controlplane program: beside it or on PATH. It is asked what
-// it is; one of another release is an error.
+// FindProgram finds the program with the components of release r, next to executable (the controlplane program) or in
+// PATH. It runs the program with --version, and returns an error if the program is of another release.
 func FindProgram(ctx context.Context, executable string, r Release) (Program, error) {
 	name := ReleaseBinary(r)
 	path, err := commandline.Find(executable, name)
 	if err != nil {
-		return Program{}, fmt.Errorf("%s is neither beside %s nor on PATH", name, executable)
+		return Program{}, fmt.Errorf("%s is neither next to %s nor on PATH", name, executable)
 	}
 	said, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {

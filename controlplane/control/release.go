@@ -11,18 +11,18 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Release is a minor version of Kubernetes with the versions of its components and of the etcd that belongs to it.
+// Release is a minor version of Kubernetes, with the versions of its components and of the matching etcd.
 type Release struct {
-	// Minor is "1.37", Kubernetes "v1.37.1", Etcd "3.7.0".
+	// For example, Minor is "1.37", Kubernetes is "v1.37.1" and Etcd is "3.7.0".
 	Minor, Kubernetes, Etcd string
 }
 
-// String is "Kubernetes v1.37.1 and etcd 3.7.0".
+// String returns the versions, as "Kubernetes v1.37.1 and etcd 3.7.0".
 func (r Release) String() string {
 	return fmt.Sprintf("Kubernetes %s and etcd %s", r.Kubernetes, r.Etcd)
 }
 
-// Releases are those that planes can have components of, the newest first.
+// Releases returns the releases that components of planes can have, newest first.
 func Releases() []Release {
 	return []Release{
 		{Minor: "1.37", Kubernetes: "v1.37.1", Etcd: "3.7.0"},
@@ -31,10 +31,10 @@ func Releases() []Release {
 	}
 }
 
-// Newest is the release that the controlplane program links if it is built without a version.
+// Newest returns the release that the controlplane program links if it is built without a version.
 func Newest() Release { return Releases()[0] }
 
-// ReleaseOf is the release of a minor version, as "1.36".
+// ReleaseOf returns the release of a minor version, as "1.36".
 func ReleaseOf(minor string) (Release, bool) {
 	all := Releases()
 	i := slices.IndexFunc(all, func(r Release) bool { return r.Minor == minor })
@@ -44,19 +44,19 @@ func ReleaseOf(minor string) (Release, bool) {
 	return all[i], true
 }
 
-// ReleaseBinary is the name of the controlplane program that is built with a release's components.
+// ReleaseBinary returns the name of the controlplane program with a release's components.
 func ReleaseBinary(r Release) string { return "controlplane-" + r.Minor }
 
-// BuildHint says how that program is built.
+// BuildHint says how to build that program.
 func BuildHint(r Release) string { return "make controlplane VERSION=" + r.Minor + " builds it" }
 
-// VersionedKinds are the kinds of component that come with a release, in the order in which upstream upgrades them. The
-// others are Stormglass' own, or have versions of their own.
+// VersionedKinds returns the kinds of component that come with a release, in the order in which upstream upgrades them.
+// Other kinds belong to Stormglass or have separate versions.
 func VersionedKinds() []string {
 	return []string{KindEtcd, KindAPIServer, KindControllerManager, KindScheduler, KindCloudControllerManager}
 }
 
-// VersionOf returns the version of a kind of component in a release; "" for one that is not part of a release.
+// VersionOf returns the version of a kind of component in a release, or "" if the kind does not come with a release.
 func (r Release) VersionOf(kind string) string {
 	switch {
 	case kind == KindEtcd:
@@ -67,20 +67,20 @@ func (r Release) VersionOf(kind string) string {
 	return ""
 }
 
-// number is the minor version as a number, of which later ones are larger.
+// number returns the minor version of a kind as a number, which increases with the version.
 func (r Release) number(kind string) int {
 	return minorNumber(strings.TrimPrefix(r.VersionOf(kind), "v"))
 }
 
-// OlderThan reports whether a kind of component has a lower minor version in it than in another.
+// OlderThan reports whether a kind of component has a lower minor version in r than in other.
 func (r Release) OlderThan(other Release, kind string) bool {
 	return r.number(kind) < other.number(kind)
 }
 
-// AtLeast reports whether it is of a minor version, as "1.37", or newer.
+// AtLeast reports whether r is of a minor version, as "1.37", or newer.
 func (r Release) AtLeast(minor string) bool { return minorNumber(r.Minor) >= minorNumber(minor) }
 
-// minorNumber is 36 of "1.36" and of "1.36.3".
+// minorNumber returns the minor version: 36 for "1.36" and "1.36.3".
 func minorNumber(version string) int {
 	_, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -88,7 +88,7 @@ func minorNumber(version string) int {
 	return n
 }
 
-// ReleaseOf is the release that a component is started with.
+// ReleaseOf returns the release with which a component is started.
 func (c Config) ReleaseOf(component string) Release {
 	kind := ComponentKind(component)
 	if !slices.Contains(VersionedKinds(), kind) {
@@ -101,14 +101,14 @@ func (c Config) ReleaseOf(component string) Release {
 	return r
 }
 
-// ReleasesOf are the releases of a kind's components, the newest first.
+// ReleasesOf returns the releases of a kind's components, newest first.
 func (c Config) ReleasesOf(kind string) []Release {
 	return slices.DeleteFunc(Releases(), func(r Release) bool {
 		return !slices.ContainsFunc(c.ComponentsOf(kind), func(name string) bool { return c.ReleaseOf(name) == r })
 	})
 }
 
-// InRelease is the config with a component of another release.
+// InRelease returns the config with a component changed to release r.
 func (c Config) InRelease(component string, r Release) Config {
 	c.Versions = maps.Clone(c.Versions)
 	if c.Versions == nil {
@@ -159,11 +159,11 @@ func (c Config) releaseProblems() (all []Problem) {
 
 const (
 	skewHint = "upstream's version skew policy: API servers one minor version apart, their clients as old or one older; etcd members one apart"
-	// emulatedBack is the number of older minor versions that a component emulates.
+	// emulatedBack is the number of older minor versions that a component can emulate.
 	emulatedBack = 3
 )
 
-// skew says what upstream's version skew policy forbids about the components' versions.
+// skew returns how the components' versions violate upstream's version skew policy, or "".
 func (c Config) skew() (msg, hint string) {
 	oldest, newest := c.span(KindAPIServer)
 	if c.number(newest)-c.number(oldest) > 1 {
@@ -185,7 +185,7 @@ func (c Config) skew() (msg, hint string) {
 	return "", ""
 }
 
-// OldestAPIServer is the release of the oldest API server.
+// OldestAPIServer returns the release of the oldest API server.
 func (c Config) OldestAPIServer() Release {
 	oldest, _ := c.span(KindAPIServer)
 	return c.ReleaseOf(oldest)
@@ -194,7 +194,7 @@ func (c Config) OldestAPIServer() Release {
 // kubeletBack is the number of minor versions by which a kubelet may be older than an API server.
 const kubeletBack = 3
 
-// KubeletSkew says what upstream's policy forbids about kubelets of a release; "": nothing.
+// KubeletSkew returns how kubelets of a release violate upstream's version skew policy, or "".
 func (c Config) KubeletSkew(r Release) string {
 	oldest, newest := c.span(KindAPIServer)
 	switch n := r.number(KindAPIServer); {
@@ -210,7 +210,7 @@ func (c Config) number(component string) int {
 	return c.ReleaseOf(component).number(ComponentKind(component))
 }
 
-// span names the oldest and the newest component of a kind.
+// span returns the names of the oldest and the newest component of a kind.
 func (c Config) span(kind string) (oldest, newest string) {
 	of := c.ComponentsOf(kind)
 	byVersion := func(a, b string) int { return cmp.Compare(c.number(a), c.number(b)) }
@@ -248,10 +248,10 @@ func (c Config) emulationProblems() []Problem {
 // EmulatedFlag is the flag by which a component emulates a version.
 const EmulatedFlag = "emulated-version"
 
-// emulatingKinds are those that emulate an older version.
+// emulatingKinds returns the kinds that can emulate an older version.
 func emulatingKinds() []string { return []string{KindAPIServer, KindControllerManager, KindScheduler} }
 
-// Emulates reports whether components of a kind are told to emulate another version.
+// Emulates reports whether the config makes components of a kind emulate a version.
 func (c Config) Emulates(kind string) bool {
 	return c.EmulatedVersion != "" && slices.Contains(emulatingKinds(), kind)
 }

@@ -12,7 +12,7 @@ func TestReleaseProblems(t *testing.T) {
 	two := control.APIServer{Replicas: 2}
 	for name, c := range map[string]struct {
 		config control.Config
-		want   string // in a problem's "path: msg (hint)"; "": there is none
+		want   string // part of a problem's "path: msg (hint)"; "" means no problem
 	}{
 		"the newest":                       {control.Config{}, ""},
 		"an older one":                     {control.Config{Version: "1.35"}, ""},
@@ -43,7 +43,7 @@ func TestReleaseProblems(t *testing.T) {
 	}
 }
 
-// A gate is known in the versions that have it, and what it says tells where else it is.
+// A gate is known only in the versions that have it. The message names a version or component that has it.
 func TestGatesOfReleases(t *testing.T) {
 	for name, c := range map[string]struct {
 		config control.Config
@@ -74,7 +74,7 @@ func TestGatesOfReleases(t *testing.T) {
 	}
 }
 
-// The modules of each release are those that the table names.
+// The modules of each release have the versions in the table.
 func TestReleasesAreThoseOfTheirModules(t *testing.T) {
 	for _, r := range control.Releases() {
 		module, ldflags := "../versions/"+r.Minor+"/go.mod", "../versions/"+r.Minor+"/ldflags"

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite schema.json")
 
-// values are those that fields of a plane's configuration take, by "Type.field" and by the field's path.
+// values returns the valid values of fields of a plane's configuration with their paths, by "Type.field".
 func values() map[string]struct {
 	path string
 	all  []string
@@ -64,7 +64,7 @@ func TestSchema(t *testing.T) {
 	s.Check(t, "Config", *update)
 }
 
-// TestSchemaTakesWhatProblemsTakes sets each field to each of its values, and to another.
+// TestSchemaTakesWhatProblemsTakes sets each field to each of its values, and to an invalid value.
 func TestSchemaTakesWhatProblemsTakes(t *testing.T) {
 	check := schemadoc.Validator(t, control.Schema())
 	problem := func(text, path string) bool {

@@ -26,11 +26,11 @@ const (
 
 // StartOptions describes the plane that Start starts.
 type StartOptions struct {
-	// Binary is the controlplane program, Dir the plane's directory.
+	// Binary is the path of the controlplane program, and Dir the plane's directory.
 	Binary, Dir string
-	// Config is passed on stdin, nil keeps that of the last start in Dir.
+	// Config is passed on stdin. Nil keeps the config of the last start in Dir.
 	Config *Config
-	// Progress receives the supervisor's messages, or nil.
+	// Progress receives the supervisor's messages. Nil discards them.
 	Progress io.Writer
 }
 
@@ -44,19 +44,19 @@ type Supervisor struct {
 	err     error
 }
 
-// ExitError says that the supervisor ended, or never got its plane ready.
+// ExitError is the error of a supervisor that ended, also before its plane was ready.
 type ExitError struct {
-	// Code is its exit code: ExitUsage or ExitEnvironment, -1 for a signal.
+	// Code is the exit code: ExitUsage or ExitEnvironment, or -1 for a signal.
 	Code int
-	// Msg is its last message.
+	// Msg is the supervisor's last message.
 	Msg string
 }
 
 func (e *ExitError) Error() string { return e.Msg }
 
-// Start starts a supervisor and returns when its plane is ready, or has
-// failed: an *ExitError. If this process ends, however it ends, so do the
-// supervisor and all components. ctx only bounds the start.
+// Start starts a supervisor and returns when its plane is ready. If the plane
+// fails, it returns an *ExitError. The supervisor and all components end when this
+// process ends for any reason. ctx only bounds the start.
 func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	cmd := exec.Command(o.Binary, "up", "--dir", o.Dir, "--output", "json")
 	if o.Config != nil {
@@ -73,8 +73,8 @@ func Start(ctx context.Context, o StartOptions) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A session of its own: a terminal's Ctrl-C is this process's to handle, and a kernel that
-	// groups tasks by session (autogroup) weighs this process against the plane as a whole.
+	// The plane runs in a separate session. Only this process handles a terminal's Ctrl-C, and a kernel that
+	// groups tasks by session (autogroup) schedules this process and the whole plane as two groups.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.alive, err = StartAttended(cmd); err != nil {
 		return nil, fmt.Errorf("start %s: %w", o.Binary, err)
@@ -109,7 +109,7 @@ func (s *Supervisor) wait() {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		msg := strings.TrimPrefix(s.stderr.lastMessage(), "controlplane: ")
-		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // what it said before is no reason
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() { // its earlier messages are not the reason
 			msg = fmt.Sprintf("its supervisor was ended by signal %v", status.Signal())
 		}
 		err = &ExitError{Code: exit.ExitCode(), Msg: msg}
@@ -119,21 +119,21 @@ func (s *Supervisor) wait() {
 	close(s.done)
 }
 
-// Cluster describes the plane.
+// Cluster returns the description of the plane.
 func (s *Supervisor) Cluster() Cluster { return s.cluster }
 
-// Done is closed when the supervisor has ended, and its components with it.
+// Done returns a channel that is closed when the supervisor and its components have ended.
 func (s *Supervisor) Done() <-chan struct{} { return s.done }
 
-// Err is the reason of its end: nil after Stop. Call it after Done.
+// Err returns the reason why the supervisor ended, or nil after Stop. Call it after Done is closed.
 func (s *Supervisor) Err() error { return s.err }
 
-// stopWithin is more than a stop takes at most: 8 s to undo faults, 5 s more for a
-// webhook that was being begun, 30 s for the processes and one for the last answers.
+// stopWithin is longer than the longest stop: 8 s to undo faults, 5 s more for a
+// webhook that is being begun, 30 s for the processes and 1 s for the last answers.
 const stopWithin = 50 * time.Second
 
-// Stop stops the plane in order and waits for the end. When ctx ends first, or
-// the supervisor takes too long, everything is killed.
+// Stop stops the plane in order and waits for its end. If ctx ends first or
+// the supervisor takes too long, Stop kills everything.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
@@ -148,10 +148,10 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	}
 }
 
-// ReadStart reads the output of a starting supervisor, its messages and its
-// result (`up --output json`) in one stream. It passes the messages on and returns
-// at the result, with what was said before it passed on; ready is false if the
-// stream ends without one. A message that cannot be passed on is lost.
+// ReadStart reads the output of a starting supervisor: one stream with its messages and its
+// result (`up --output json`). It copies the messages to messages and returns when it has read
+// the result. ready is false if the stream ends without a result. A message that cannot be
+// written is lost.
 func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	lines := bufio.NewReader(said)
 	for {
@@ -167,7 +167,7 @@ func ReadStart(said io.Reader, messages io.Writer) (_ Cluster, ready bool) {
 	}
 }
 
-// tail passes on what is written and keeps the end of it.
+// tail passes on the written data and keeps its end.
 type tail struct {
 	to io.Writer
 
@@ -188,7 +188,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.to.Write(p)
 }
 
-// lastMessage is the program's error, with all its lines, or else the last line.
+// lastMessage returns the program's error with all its lines, or otherwise the last line.
 func (t *tail) lastMessage() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,15 +199,15 @@ func (t *tail) lastMessage() string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// ParentPipeEnv names the environment variable with the number of an inherited
+// ParentPipeEnv is the environment variable with the number of an inherited
 // descriptor: the read end of a pipe whose write end only the parent holds.
-// End of file on it means that the parent is gone, however it ended; the
-// process then kills itself at once. The supervisor obeys it (set by Start),
-// and so does each component (set by the supervisor).
+// End of file on it means that the parent has ended for any reason. The
+// process then kills itself at once. Start sets the variable for the supervisor,
+// and the supervisor sets it for each component.
 const ParentPipeEnv = "STORMGLASS_PARENT_PIPE"
 
-// StartAttended starts a program that obeys ParentPipeEnv, in the environment of this
-// process. Close alive when the program has ended.
+// StartAttended starts a program that obeys ParentPipeEnv, with the environment of this
+// process. The caller must close alive when the program has ended.
 func StartAttended(cmd *exec.Cmd) (alive *os.File, err error) {
 	parent, alive, err := os.Pipe()
 	if err != nil {
@@ -222,5 +222,5 @@ func StartAttended(cmd *exec.Cmd) (alive *os.File, err error) {
 	return alive, nil
 }
 
-// DirEnv names the plane's directory for all subcommands without --dir.
+// DirEnv is the environment variable with the plane's directory for all subcommands without --dir.
 const DirEnv = "STORMGLASS_DIR"

@@ -1,5 +1,5 @@
 // Package source writes the dashboards as Grafana's JSON, with Grafana's own SDK, from the YAML
-// files beside it, which package dashboards reads. No program imports it.
+// files next to it, which package dashboards reads. No program imports it.
 //
 //	go test ./dashboards/source -update
 //
@@ -116,8 +116,8 @@ func build(b dashboards.Dashboard, all []dashboards.Dashboard) (dashboard.Dashbo
 }
 
 // linkTo is a link to another dashboard, for the same data source, cluster and time.
-// Not for the same instances, as one to all dashboards of a tag would have it: Grafana
-// takes a value from a URL as it is, and an etcd member is no scheduler, so that every
+// It does not keep the instances, as a link to all dashboards of a tag would: Grafana
+// takes a URL's value unchanged, and an etcd member is not a scheduler, so every
 // panel there would be empty.
 func linkTo(uid, title string) *dashboard.DashboardLinkBuilder {
 	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).

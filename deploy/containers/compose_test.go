@@ -95,8 +95,8 @@ func TestComposeServices(t *testing.T) {
 	w := watcher{ctx, running}
 
 	began := time.Now()
-	w.until(t, "Prometheus is the one that was built", w.runs(images["prometheus"].Name))
-	w.until(t, "Alertmanager is the one that was built", w.runs(images["alertmanager"].Name))
+	w.until(t, "Prometheus runs the built image", w.runs(images["prometheus"].Name))
+	w.until(t, "Alertmanager runs the built image", w.runs(images["alertmanager"].Name))
 	w.until(t, "Prometheus scrapes each component", w.scrapes(plane.cluster))
 	w.until(t, "Prometheus has found Alertmanager", w.connected)
 	w.until(t, "no target is down", w.alerts(alert, ""))

@@ -99,7 +99,7 @@ func check(s deploytest.Service) error {
 	case s.NetworkMode != "host":
 		return fmt.Errorf("network_mode %q: only host is run here", s.NetworkMode)
 	case len(s.Entrypoint) > 0:
-		return fmt.Errorf("entrypoint %q: only that of the image is run here", s.Entrypoint)
+		return fmt.Errorf("entrypoint %q: only the image's entrypoint is run here", s.Entrypoint)
 	}
 	for _, v := range s.Volumes {
 		if v.Type != "bind" || strings.ContainsRune(v.Source+v.Target, ',') {

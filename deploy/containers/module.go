@@ -14,7 +14,7 @@ import (
 	"github.com/stormglass/stormglass/internal/imagearchive"
 )
 
-// nobody is the user of Prometheus' and Alertmanager's images.
+// nobody is the user in Prometheus' and Alertmanager's images.
 const nobody = 65534
 
 // Module is the Go module that the program of an image is built from.

@@ -198,7 +198,7 @@ func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error
 	s.tagged = false
 	isKey := top != nil && top.mapping && !top.odd
 	if isKey && major != byteString && major != textString {
-		return jsonscan.None, errors.New("a key that is no string")
+		return jsonscan.None, errors.New("key is not a string")
 	}
 	wanted := s.want
 	s.want = nothing
@@ -208,7 +208,7 @@ func (s *Scanner) item(major, info byte, argument uint64) (jsonscan.Token, error
 		}
 	}
 	if info == indefinite && major != array && major != mapping {
-		return jsonscan.None, errors.New("an item of indefinite length that is no array and no map")
+		return jsonscan.None, errors.New("only arrays and maps may have an indefinite length")
 	}
 	switch major {
 	case byteString, textString:

@@ -219,7 +219,7 @@ func TestMalformed(t *testing.T) {
 		"a string that is cut":          "\xa1\x41a\x45abc",
 		"a head that is cut":            "\xa1\x41a\x19\x01",
 		"a tag without its item":        "\xd9\xd9\xf7",
-		"text that is no CBOR but JSON": `{"kind":"Status"}`,
+		"JSON text instead of CBOR":     `{"kind":"Status"}`,
 		"a value that is too long":      "\xa1\x44keep\x5a\x00\x01\x00\x00",
 	} {
 		s := Scanner{LongestKey: 100, LongestValue: 1000}

@@ -26,7 +26,7 @@ func TestOutputForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := o.Write(&text, want, func() error { t.Errorf("%s: text was asked for", form); return nil }); err != nil {
+		if err := o.Write(&text, want, func() error { t.Errorf("%s: the text form was written", form); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var got result

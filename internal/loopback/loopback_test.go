@@ -21,9 +21,9 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if err := Check("0.0.0.0:9090", true); err != nil {
-		t.Errorf("it was asked for: %v", err)
+		t.Errorf("refused although it was allowed: %v", err)
 	}
 	if err := Check("9090", true); err == nil {
-		t.Error("text that is no address passes as one")
+		t.Error("an invalid address was accepted")
 	}
 }

@@ -48,7 +48,7 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	ended := line > last || line == last && len(rest) == 0
 	if open := openQuote(at, line, column); open > 0 {
 		e.Line = open
-		e.Msg, e.Hint = fmt.Sprintf("a quote opened here goes on to line %d", line), "close it on this line"
+		e.Msg, e.Hint = fmt.Sprintf("a quote opened here continues to line %d", line), "close it on this line"
 		return e
 	}
 	for _, near := range []int{line, line - 1} {
@@ -80,15 +80,15 @@ func (d *Document) syntaxError(data []byte, err error) error {
 	case len(rest) > 0 && strings.ContainsRune("}]", rest[0]):
 		e.Msg, e.Hint = fmt.Sprintf("%q closes nothing", rest[0]), "remove it"
 	case p == "did not find expected '-' indicator":
-		e.Msg, e.Hint = fmt.Sprintf("this is no item of the list that begins on line %d", began), "begin an item with - and a space, indented as the others; indent the fields of an item alike"
+		e.Msg, e.Hint = fmt.Sprintf("not an item of the list that begins on line %d", began), "begin an item with - and a space, indented like the other items; indent the fields of an item alike"
 	case p == "did not find expected key":
-		e.Msg, e.Hint = fmt.Sprintf("this is no field of those that begin on line %d", began), "indent it as they are, and write name: value"
+		e.Msg, e.Hint = fmt.Sprintf("not a field of the mapping that begins on line %d", began), "indent it like the other fields, and write name: value"
 	case p == "could not find expected ':'":
 		e.Line = began
-		e.Msg, e.Hint = "this is no field", "write name: value, with a space after the colon"
+		e.Msg, e.Hint = "not a field", "write name: value, with a space after the colon"
 	case p == "mapping values are not allowed in this context" && dashWithoutSpace.MatchString(at(line-1)):
 		e.Line--
-		e.Msg, e.Hint = "this is no item of a list", "write a space after the -"
+		e.Msg, e.Hint = "not a list item", "write a space after the -"
 	case p == "mapping values are not allowed in this context" && strings.Count(at(line), ": ") > 1:
 		e.Msg, e.Hint = `a second ":" in one line`, "quote a value that holds a colon; write the fields of a field in { } or on lines of their own"
 	case p == "mapping values are not allowed in this context":

@@ -68,7 +68,7 @@ func Open(path string, limit int64) (*os.File, error) {
 		return nil, err
 	}
 	if ofKernel(path) {
-		return nil, errors.New("it is made by the kernel as it is read, not a regular file")
+		return nil, errors.New("not a regular file: the kernel generates its content")
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe put in its place would block
 	if err != nil {

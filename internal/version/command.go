@@ -15,7 +15,7 @@ import (
 func Command(program, kubernetes, etcd string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print which version this is, and of which Kubernetes and etcd its planes are",
+		Short: "Print the program's version and its planes' Kubernetes and etcd versions",
 		Example: "  " + program + ` version
   ` + program + " version -o json",
 		Args: cobra.NoArgs,

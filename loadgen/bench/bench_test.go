@@ -1,19 +1,20 @@
-// Package bench measures what the load engine costs beside the obvious alternative,
+// Package bench compares the cost of the load engine with the obvious alternative,
 // client-go, on the same work in the same minutes:
 //
 //	go test ./loadgen/bench -run '^$' -bench 'Watch|Requests' -benchtime 1x -count 6 | go tool benchstat -
 //
-// A third side is net/http, over the transport that client-go makes, with the same
-// scanner of undecoded answers: what it costs more than ours is the gain of the HTTP/2
-// client alone, and what client-go costs more than it is that of not decoding.
+// A third side uses net/http with client-go's transport and our scanner of undecoded
+// answers. The difference between ours and net/http is the gain from our HTTP/2 client;
+// the difference between net/http and client-go is the gain from not decoding.
 //
-// Each measurement is a process of its own, against a stub API server in yet
-// another one, so only the client is counted: CPU time by getrusage, memory
+// Each measurement runs in a separate process, against a stub API server in another
+// process, so only the client is counted: CPU time by getrusage, memory
 // after a garbage collection. An iteration measures the sides in turn, so a machine
 // that slows down slows all. A unit ends with its side (cpu-µs/event:ours), or with
-// the sides whose ratio it is (cpu-µs/event:client-go/ours). CPU seconds, not wall time: what
-// else runs on the machine costs it little. Simulated nodes have no counterpart
-// in client-go: their two fidelities stand side by side.
+// the sides whose ratio it is (cpu-µs/event:client-go/ours). It measures CPU
+// seconds, not wall time, so other programs on the machine have little effect.
+// Simulated nodes have no counterpart in client-go: their fidelities are compared
+// with each other.
 package bench
 
 import (
@@ -73,7 +74,7 @@ type side struct {
 	run  func(ctx context.Context, j job) ([]figure, error)
 }
 
-// comparisons lists those of each benchmark.
+// comparisons returns the comparisons of each benchmark.
 func comparisons() map[string][]comparison {
 	return map[string][]comparison{
 		"BenchmarkWatch": watchComparisons(), "BenchmarkRequests": requestComparisons(),
@@ -104,7 +105,7 @@ func measure(ctx context.Context, text string) error {
 	return fmt.Errorf("there is no %s of %s", j.Side, j.Benchmark)
 }
 
-// apart runs a measurement in a process of its own.
+// apart runs a measurement in a separate process.
 func apart(ctx context.Context, j job) ([]figure, error) {
 	path, err := os.Executable()
 	if err != nil {

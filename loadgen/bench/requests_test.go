@@ -101,11 +101,11 @@ func (a asked) against(side requester) func(context.Context, job) ([]figure, err
 	}
 }
 
-// calls are a client's, by verb: of call n the error.
+// calls maps a verb to the function that makes the client's nth call.
 type calls map[string]func(ctx context.Context, n int64) error
 
-// theirs is the side of one of client-go's clients: each call on schedule, on a
-// goroutine of its own, as an open loop is made of client-go.
+// theirs returns the side of a client-go client. Each call starts on schedule in a
+// new goroutine, the usual way to build an open loop with client-go.
 func theirs(client func(*stubapi.Child) (calls, error)) requester {
 	return func(ctx context.Context, a asked, stub *stubapi.Child, n int) (func() (int64, error), error) {
 		c, err := client(stub)

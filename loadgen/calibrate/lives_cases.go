@@ -111,7 +111,7 @@ func lifeCases() []lifeCase {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
 			p.Spec.InitContainers = []corev1.Container{container("first", "--after", "2s", "--code", "1")}
 		}, inPhase(corev1.PodFailed)},
-		{"sidecar", "exit code 0 beside a sidecar, restartPolicy Never", scenario.PodLife{ContainerRun: ends}, func(p *corev1.Pod) {
+		{"sidecar", "exit code 0 with a sidecar, restartPolicy Never", scenario.PodLife{ContainerRun: ends}, func(p *corev1.Pod) {
 			args(corev1.RestartPolicyNever, "--after", "2s")(p)
 			sidecar := container("sidecar")
 			sidecar.RestartPolicy = &always

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Files of the directory of a search for capacity. Beside them are the runs of its trials: trial-01, trial-02.
+// Files in the directory of a capacity search. It also contains the runs of the trials, as trial-01 and trial-02.
 const (
 	CapacityFile     = "capacity.json"
 	CapacityHTMLFile = "capacity.html"
@@ -20,41 +20,42 @@ const CapacitySchema = "stormglass.capacity/v1"
 type Capacity struct {
 	Schema    string    `json:"schema"` // stormglass.capacity/v1
 	Scenario  string    `json:"scenario"`
-	Field     string    `json:"field"` // of the scenario, which is raised
+	Field     string    `json:"field"` // the scenario's field that the search varies
 	Unit      string    `json:"unit"`  // "per second" or "count"
-	From      float64   `json:"from"`  // the range
+	From      float64   `json:"from"`  // from and to: the range of the search
 	To        float64   `json:"to"`
-	Width     float64   `json:"width"` // of the interval at which the search ends: 0.15 is 15%
+	Width     float64   `json:"width"` // of the interval at which the search ends; 0.15 is 15%
 	Started   time.Time `json:"started"`
-	Ended     time.Time `json:"ended,omitzero"`      // zero: it did not come to its end
+	Ended     time.Time `json:"ended,omitzero"`      // zero: the search did not finish
 	Overrides []string  `json:"overrides,omitempty"` // values of --set
-	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on, and a digest of --abort-rules: a trial that one of them ends is bad
-	InTurns   bool      `json:"inTurns,omitempty"`   // it was beside another search, a trial of each in turns
+	AbortOn   []string  `json:"abortOn,omitempty"`   // values of --abort-on, and a digest of --abort-rules; a trial that one of them ends is bad
+	InTurns   bool      `json:"inTurns,omitempty"`   // the search alternated trials with another search
 	Versions  Versions  `json:"versions,omitzero"`   // of the first trial
 	Host      Host      `json:"host,omitzero"`
 	// Answer: "found", "above the range", "below the range", "the generator ended first",
 	// "trials could not be judged", "unconfirmed" or "unfinished"
 	Answer   string   `json:"answer"`
-	ExitCode int      `json:"exitCode"` // 0 found, 3 else, 4
+	ExitCode int      `json:"exitCode"` // 0 found, 4 the environment failed, 3 otherwise
 	Low      *float64 `json:"low"`      // 90% interval of the capacity
 	Median   *float64 `json:"median"`
 	High     *float64 `json:"high"`
 	Held     *float64 `json:"held"` // the highest load of a good trial
-	// Confirmed: the load that was tried again at the end; null: none yet
+	// Confirmed: the load that was tried again at the end; null: none so far
 	Confirmed *Confirmed `json:"confirmed"`
-	// GaveWay: gates that failed in bad trials, or what else was wrong: those at the lowest load first, then the most often
+	// GaveWay: gates that failed in bad trials, or other reasons, sorted by the lowest load, then by the number of trials
 	GaveWay []GaveWay `json:"gaveWay"`
-	// Bottleneck: the resource that was fullest in bad trials; null: none was near its limit
+	// Bottleneck: the resource that limited the most bad trials; null: no resource was near its limit
 	Bottleneck *Bottleneck `json:"bottleneck"`
 	Notes      []string    `json:"notes,omitempty"`
-	Trials     []Trial     `json:"trials"` // in their order
-	// Digest: of the scenario without its control plane, seed and range: searches of one scenario have the same
+	Trials     []Trial     `json:"trials"` // in the order in which they ran
+	// Digest: of the scenario without its control plane, seed and range; the same for all searches of one scenario
 	Digest string `json:"digest,omitempty"`
 	// PlaneDigest: of the control plane's settings and the seed
 	PlaneDigest string `json:"planeDigest,omitempty"`
 	// Build: SHA-256 of the controlplane binary
 	Build string `json:"build,omitempty"`
-	// EndedAt: loads under which a control plane ended by itself, did not take a load's objects or was not ready; the next time such a trial is bad
+	// EndedAt: loads under which the control plane ended by itself, the objects of a load were not made or the first phase
+	// did not begin; if this happens again at the same load, the trial is bad
 	EndedAt []float64 `json:"endedAt,omitempty"`
 }
 
@@ -64,26 +65,26 @@ type GaveWay struct {
 	Trials int    `json:"trials"`
 }
 
-// Use is how much of a resource was used.
+// Use is the used share of a resource.
 type Use struct {
 	Resource  string  `json:"resource"`
 	What      string  `json:"what"`
-	Component string  `json:"component,omitempty"` // whose it is
-	Share     float64 `json:"share"`               // 1: all of it
+	Component string  `json:"component,omitempty"` // the component that the resource belongs to
+	Share     float64 `json:"share"`               // 1: fully used
 }
 
-// Confirmed is the load that was tried again after the interval was narrow, and how often it held.
+// Confirmed is the load that was tried again once the interval was narrow enough, and how often it held.
 type Confirmed struct {
 	Load   float64 `json:"load"`
 	Good   int     `json:"good"`
 	Trials int     `json:"trials"`
 }
 
-// Bottleneck is a resource and how many bad trials point to it.
+// Bottleneck is a resource and the number of bad trials that it limited.
 type Bottleneck struct {
 	Use
 	Trials int `json:"trials"`
-	// FullWhenLight: it was as full at the lightest load that held
+	// FullWhenLight: the resource was as full at the lightest load that held
 	FullWhenLight bool `json:"fullWhenLight,omitempty"`
 }
 
@@ -94,28 +95,28 @@ type Trial struct {
 	Load    float64 `json:"load"`
 	Outcome string  `json:"outcome"` // "good", "bad", "invalid" (the generator was the limit), "no data"
 	Why     string  `json:"why,omitempty"`
-	// Machine: why the trial was measured on a busy machine, by phase; absent: it was not
+	// Machine: why the machine was busy during the trial, by phase; absent: it was not busy
 	Machine []string `json:"machine,omitempty"`
 	Gates   []Gate   `json:"gates"`
-	// Offered and Achieved: requests a second of all loads, in the phase with the most of them
+	// Offered and Achieved: requests per second of all loads, in the phase with the most requests
 	Offered  float64 `json:"offeredPerSecond"`
 	Achieved float64 `json:"achievedPerSecond"`
-	P50      float64 `json:"p50Seconds"` // of the slowest load in it
+	P50      float64 `json:"p50Seconds"` // of the slowest load in that phase
 	P99      float64 `json:"p99Seconds"`
-	// Cores: processors that each component used in that phase, or, without requests, in the last one
+	// Cores: processors that each component used in that phase, or in the last phase if there are no requests
 	Cores map[string]float64 `json:"cores"`
-	// Uses: of the fullest resources, in the phase with the most requests
+	// Uses: the fullest resources, in the phase with the most requests
 	Uses []Use `json:"uses,omitempty"`
 }
 
-// Check reports whether a search may have written it.
+// Check returns an error if c is not the result of a search.
 func (c *Capacity) Check() error {
 	if c.Field == "" || c.From <= 0 || c.To <= c.From {
 		return errors.New("it does not say what was searched")
 	}
 	for i, t := range c.Trials {
 		if t.Number != i+1 || t.Load <= 0 {
-			return fmt.Errorf("trials[%d] is none", i)
+			return fmt.Errorf("trials[%d]: wrong number or no load", i)
 		}
 		if !slices.Contains([]string{"good", "bad", "invalid", "no data"}, t.Outcome) {
 			return fmt.Errorf("trials[%d] has the outcome %q", i, t.Outcome)
@@ -133,17 +134,17 @@ func (c *Capacity) Check() error {
 	return nil
 }
 
-// MayBeLower reports whether the capacity lies below its interval if not in it.
+// MayBeLower reports whether the capacity may lie below its interval.
 func (c Capacity) MayBeLower() bool {
 	return c.Answer == "unconfirmed" || c.Answer == "below the range"
 }
 
-// MayBeHigher reports whether the capacity lies above what held if not at it.
+// MayBeHigher reports whether the capacity may lie above the highest load that held.
 func (c Capacity) MayBeHigher() bool {
 	return c.Held != nil && (c.Answer == "above the range" || c.Answer == "the generator ended first")
 }
 
-// CapacityComparisonFile is in the directory of two searches in turns.
+// CapacityComparisonFile is the file of the comparison in the directory of two alternating searches.
 const CapacityComparisonFile = "comparison.json"
 
 // CapacityComparisonSchema is the version of the JSON of `loadgen capacity compare`.
@@ -154,13 +155,13 @@ type CapacityComparison struct {
 	Schema      string          `json:"schema"` // stormglass.capacity-comparison/v1
 	Sides       [2]CapacitySide `json:"sides"`  // A and B
 	Differences []Difference    `json:"differences"`
-	InTurns     bool            `json:"inTurns"` // the searches went on at one time
+	InTurns     bool            `json:"inTurns"` // the searches ran at the same time, trial by trial in turns
 	// Answer: "B is lower", "B is higher", "no difference seen" or "could not tell"
 	Answer   string `json:"answer"`
-	Why      string `json:"why,omitempty"` // it could not be told
-	ExitCode int    `json:"exitCode"`      // 0, 1 where B is lower, 3 where it could not be told, 4
-	// Low, Median, High: B's capacity over A's, with a 90% interval; 0 where it could not be told. A side that was not found
-	// can only move it away from 1
+	Why      string `json:"why,omitempty"` // why the answer is "could not tell"
+	ExitCode int    `json:"exitCode"`      // 1 if B is lower, 3 if it could not tell, 4 if the environment failed, otherwise 0
+	// Low, Median, High: B's capacity divided by A's, with a 90% interval; 0 if the answer is "could not tell". A side whose
+	// capacity was not found can only move the ratio further from 1
 	Low    float64 `json:"low"`
 	Median float64 `json:"median"`
 	High   float64 `json:"high"`

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// longestRun is more than any run takes: what reads times steps through them.
+	// longestRun is longer than any run. It bounds code that steps through a run's times.
 	longestRun = 60 * 24 * time.Hour
-	// mostCounted is more than any run counts, in any unit. Sums of such numbers do
+	// mostCounted is larger than any count of a run, in any unit. Sums of such numbers do
 	// not overflow.
 	mostCounted = 1e15
 )
 
-// Check reports whether a run may have written it.
+// Check returns an error if a run cannot have written r.
 func (r *Run) Check() error {
 	switch {
 	case r.ID == "":
@@ -30,7 +30,7 @@ func (r *Run) Check() error {
 	return nil
 }
 
-// checkSpan refuses an empty span of time.
+// checkSpan returns an error if a span of time has no start or no end, ends before it starts, or is longer than any run.
 func checkSpan(what string, from, until time.Time) error {
 	switch took := until.Sub(from); {
 	case from.IsZero() || until.IsZero():
@@ -43,16 +43,16 @@ func checkSpan(what string, from, until time.Time) error {
 	return nil
 }
 
-// Check reports whether an event has a time and a kind.
+// Check returns an error if the event has no time or no kind.
 func (e Event) Check() error {
 	if e.Kind == "" || e.Time.IsZero() {
-		return errors.New("it is no event: it has no time or no kind")
+		return errors.New("invalid event: it has no time or no kind")
 	}
 	return nil
 }
 
-// Check reports whether a generator may have measured it: phases one after another,
-// nothing negative, each load once, sums that add up.
+// Check returns an error if a generator cannot have measured m. The phases must follow one another, no number may be
+// negative, each load may occur once per phase, and the sums must add up.
 func (m *Measurements) Check() error {
 	if err := checkNumbers("", reflect.ValueOf(*m)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (m *Measurements) Check() error {
 	return nil
 }
 
-// check reports whether the loads of a phase add up.
+// check returns an error if a load occurs twice in the phase or its counts do not add up.
 func (p Phase) check() error {
 	once := map[string]bool{}
 	load := func(kind, name string) error {
@@ -135,8 +135,8 @@ func (p Phase) check() error {
 	return p.checkTransitions()
 }
 
-// checkNumbers refuses numbers below zero, and those past what can be counted:
-// everything that a generator measures is a count, a length or a rate.
+// checkNumbers returns an error if a number is negative or larger than mostCounted:
+// a generator measures only counts, lengths and rates.
 func checkNumbers(path string, v reflect.Value) error {
 	n := 0.0
 	switch v.Kind() {
@@ -187,7 +187,7 @@ func checkNumbers(path string, v reflect.Value) error {
 	return nil
 }
 
-// check reports whether the quantiles of a distribution are in their order.
+// check returns an error if the quantiles are not in ascending order, or more values are clamped than counted.
 func (l Latency) check() error {
 	at := math.Inf(-1)
 	for _, q := range []float64{l.P50, l.P90, l.P99, l.P999} { // older runs have no P95
@@ -202,7 +202,7 @@ func (l Latency) check() error {
 	return nil
 }
 
-// Check reports whether it is a comparison of this version, of variants that have names.
+// Check returns an error if c has another schema version, no variants, or a variant without a unique and valid name.
 func (c *Comparison) Check() error {
 	switch {
 	case c.Schema != ComparisonSchema:
@@ -220,12 +220,12 @@ func (c *Comparison) Check() error {
 	return nil
 }
 
-// isName reports whether a variant's name can be that of a directory beside the file.
+// isName reports whether a variant's name is a valid name of a directory next to the file.
 func isName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, `/\`)
 }
 
-// Check reports whether it is a result of this version.
+// Check returns an error if r has another schema version or invalid measurements.
 func (r *Result) Check() error {
 	if r.Schema != Schema {
 		return fmt.Errorf("schema %q, not %q", r.Schema, Schema)

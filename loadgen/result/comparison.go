@@ -2,8 +2,8 @@ package result
 
 import "time"
 
-// Files of the directory of a comparison; each variant's run is in a directory
-// of its name beside them.
+// Files in the directory of a comparison. It also contains the run of each variant, in a directory with the
+// variant's name.
 const (
 	ComparisonFile     = "comparison.json"
 	ComparisonHTMLFile = "comparison.html"
@@ -15,27 +15,27 @@ const ComparisonSchema = "stormglass.comparison/v1"
 // Comparison is comparison.json: the variants of one scenario side by side.
 type Comparison struct {
 	Schema      string    `json:"schema"`                // stormglass.comparison/v1
-	Scenario    string    `json:"scenario"`              // the scenario's name
-	Description string    `json:"description,omitempty"` // the scenario's
+	Scenario    string    `json:"scenario"`              // name of the scenario
+	Description string    `json:"description,omitempty"` // description of the scenario
 	Started     time.Time `json:"started"`               // before the first variant
-	Ended       time.Time `json:"ended,omitzero"`        // after the last; zero: it has not come to its end
-	// ExitCode is the worst of the variants': 4 before 2, 1, 3 and 0.
+	Ended       time.Time `json:"ended,omitzero"`        // after the last variant; zero: the comparison did not finish
+	// ExitCode: the worst of the variants, in the order 4, 2, 1, 3, 0
 	ExitCode int       `json:"exitCode"`
-	Variants []Variant `json:"variants"` // in the scenario's order, those that did not run too
-	Rows     []Row     `json:"rows"`     // what the scenario compares
+	Variants []Variant `json:"variants"` // in the scenario's order, including those that did not run
+	Rows     []Row     `json:"rows"`     // the figures that the scenario compares
 }
 
 // Variant is one run of a comparison.
 type Variant struct {
-	Name        string   `json:"name"`                  // which is that of its directory
+	Name        string   `json:"name"`                  // also the name of its directory
 	Description string   `json:"description,omitempty"` // in the scenario
-	Set         []string `json:"set,omitempty"`         // its fields, as path=value
-	Verdict     Verdict  `json:"verdict"`               // no data where it did not run
+	Set         []string `json:"set,omitempty"`         // the fields that it sets, as path=value
+	Verdict     Verdict  `json:"verdict"`               // no data if it did not run
 	ExitCode    int      `json:"exitCode"`              // of its run
-	Reasons     []string `json:"reasons,omitempty"`     // why it is not a pass
-	// NotRun says why it did not run.
+	Reasons     []string `json:"reasons,omitempty"`     // why it did not pass
+	// NotRun: why it did not run
 	NotRun string `json:"notRun,omitempty"`
-	// Left names what it made in a user's cluster and could not remove, as in run.json.
+	// Left: objects that it created in a user's cluster and could not remove, as in run.json
 	Left string `json:"left,omitempty"`
 }
 
@@ -50,10 +50,10 @@ type Row struct {
 
 // Value is a figure in one variant.
 type Value struct {
-	Value   *float64 `json:"value"`             // nil: no data
-	AtLeast bool     `json:"atLeast,omitempty"` // the true value is not below Value
-	// Ratio is Value to the first variant's. Nil of the first itself, and where one
-	// of the two is missing or only a least value, or the first is zero.
+	Value   *float64 `json:"value"`             // null: no data
+	AtLeast bool     `json:"atLeast,omitempty"` // Value is a lower bound
+	// Ratio: Value divided by the first variant's value. Null for the first variant, if either value is missing or
+	// a lower bound, and if the first value is zero
 	Ratio  *float64 `json:"ratio,omitempty"`
-	Detail string   `json:"detail,omitempty"` // what it is made of, or why there is none
+	Detail string   `json:"detail,omitempty"` // what the value was computed from, or why it is missing
 }

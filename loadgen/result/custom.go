@@ -1,6 +1,6 @@
 package result
 
-// Custom holds the figures of one measurement of the Go program that ran the scenario, in a phase.
+// Custom holds the figures in a phase of one measurement, made by the Go program that ran the scenario.
 type Custom struct {
 	Measurement string         `json:"measurement"`
 	Figures     []CustomFigure `json:"figures,omitempty"`

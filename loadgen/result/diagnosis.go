@@ -11,52 +11,52 @@ const DiagnosisSchema = "stormglass.diagnosis/v1"
 
 // The answers of a diagnosis.
 const (
-	Healthy    = "healthy"     // no symptom, compared with a calm time, from all signals
-	Diagnosed  = "diagnosed"   // the causes are named
+	Healthy    = "healthy"     // no signal showed a symptom, compared with a calm time
+	Diagnosed  = "diagnosed"   // causes were found
 	Unknown    = "unknown"     // symptoms without a known cause
-	CannotTell = "cannot tell" // no symptom was seen, and Doubts says what was not
+	CannotTell = "cannot tell" // no symptom was found, but Doubts says why the cluster may not be healthy
 )
 
-// Diagnosis names the causes of what went wrong between two times, from metrics alone.
+// Diagnosis names the causes of problems between two times, from metrics alone.
 type Diagnosis struct {
 	Schema string `json:"schema"` // stormglass.diagnosis/v1
-	Calm   Span   `json:"calm"`   // what is compared with
-	Under  Span   `json:"under"`  // what is diagnosed
-	// Reference: directory of the run that is compared with; Calm is then its times, moved before this run
+	Calm   Span   `json:"calm"`   // the calm time to compare with
+	Under  Span   `json:"under"`  // the diagnosed time
+	// Reference: directory of the run to compare with; calm then holds its times, moved to before this run
 	Reference string `json:"reference,omitempty"`
 	Answer    string `json:"answer"` // "healthy", "diagnosed", "unknown" or "cannot tell"
-	// Doubts: why a healthy cluster could not be told from one in trouble, a line each
+	// Doubts: why the cluster may not be healthy although no symptom was found, one line each
 	Doubts []string `json:"doubts,omitempty"`
-	Causes []Cause  `json:"causes"` // by the time of their beginning
-	// Limits that were reached as the load grew: no causes
+	Causes []Cause  `json:"causes"` // sorted by begin
+	// Limits: limits that the growing load reached; they are not causes
 	Limits []Cause `json:"limits,omitempty"`
-	// Symptoms without a known cause; a failed gate is one
+	// Symptoms: symptoms without a known cause; a failed gate is a symptom
 	Symptoms []Evidence `json:"symptoms"`
-	// Machine that the generator runs on; nil: not recorded
+	// Machine: the machine that the generator runs on; null: not recorded
 	Machine *MachineUse `json:"machine,omitempty"`
-	// Standing: signs of a cause that the calm time has too: they began before it, or are always so
+	// Standing: signs of a cause that also exist in the calm time: they began earlier, or are always present
 	Standing []Evidence `json:"standing,omitempty"`
-	// Nearest causes, two of them, where the answer is "unknown"
+	// Nearest: the two nearest causes, if the answer is "unknown"
 	Nearest []Cause `json:"nearest,omitempty"`
-	// Lacked: signals that had no data, by name
+	// Lacked: names of signals that had no data
 	Lacked []string `json:"lacked,omitempty"`
 }
 
-// MachineUse compares what other programs took of the generator's machine in the diagnosed time with the calm time.
+// MachineUse compares the use of the generator's machine by other programs in the calm time and in the diagnosed time.
 type MachineUse struct {
 	Processors float64 `json:"processors"`
-	// Others: processors that other programs used, without the clients of the API server among them
+	// Others: processors that other programs used, without clients of the API server
 	Others Compared `json:"others"`
 	// Steal: processors that the hypervisor gave to other machines
 	Steal Compared `json:"steal"`
-	// MemoryWait and DiskWait: share of the time in which some process waited for memory or for a disk
+	// MemoryWait and DiskWait: share of the time during which some process waited for memory or for a disk
 	MemoryWait *Compared `json:"memoryWait,omitempty"`
 	DiskWait   *Compared `json:"diskWait,omitempty"`
 }
 
-// Compared is the mean of a figure in the calm time and in the diagnosed one.
+// Compared is the mean of a figure in the calm time and in the diagnosed time.
 type Compared struct {
-	Calm  *float64 `json:"calm"` // null: not recorded then
+	Calm  *float64 `json:"calm"` // null: not recorded in the calm time
 	Under float64  `json:"under"`
 }
 
@@ -66,44 +66,44 @@ type Span struct {
 	To   time.Time `json:"to"`
 }
 
-// Cause is a mechanism that explains what was seen.
+// Cause is a mechanism that explains the symptoms.
 type Cause struct {
-	Kind       string     `json:"kind"` // of the catalogue: slow-wal-fsync
+	Kind       string     `json:"kind"` // name in the catalogue, as slow-wal-fsync
 	Title      string     `json:"title"`
-	Components []string   `json:"components"` // instances, or what the kind is about: a webhook's name, a priority level
+	Components []string   `json:"components"` // instances, or the subject of the kind, as a webhook or a priority level
 	Began      time.Time  `json:"began"`
-	Ended      time.Time  `json:"ended,omitzero"` // zero: it goes on
-	Sentence   string     `json:"sentence"`       // with the evidence
+	Ended      time.Time  `json:"ended,omitzero"` // zero: not ended
+	Sentence   string     `json:"sentence"`       // the cause and its evidence in words
 	Evidence   []Evidence `json:"evidence"`
-	Calm       []string   `json:"calm"`     // what stayed calm, which rules other causes out
-	Explains   []Explains `json:"explains"` // what follows from it
-	Look       string     `json:"look"`     // what to look at
+	Calm       []string   `json:"calm"`     // signals that stayed calm, which rules out other causes
+	Explains   []Explains `json:"explains"` // the effects of the cause
+	Look       string     `json:"look"`     // what to look at next
 	Page       string     `json:"page,omitempty"`
 	Strength   float64    `json:"strength"` // of the strongest evidence, in standard deviations of the calm time
-	// Limit: it is a growing load or the machine, and blames no component
+	// Limit: the cause is a growing load or the machine, not a component
 	Limit bool `json:"limit,omitempty"`
 }
 
-// Explains is something that follows from a cause.
+// Explains is an effect of a cause.
 type Explains struct {
 	What       string   `json:"what"`
 	Components []string `json:"components"`
 }
 
-// Evidence is a signal that moved.
+// Evidence is a signal that deviated.
 type Evidence struct {
 	Signal    string    `json:"signal"`
 	What      string    `json:"what"`
 	Component string    `json:"component"`
 	Unit      string    `json:"unit"`
-	Calm      *float64  `json:"calm"`  // median; null: there was none
+	Calm      *float64  `json:"calm"`  // median in the calm time; null: no value
 	Under     float64   `json:"under"` // median while it deviated
 	Began     time.Time `json:"began"`
-	Ended     time.Time `json:"ended,omitzero"` // zero: it goes on
+	Ended     time.Time `json:"ended,omitzero"` // zero: not ended
 	Strength  float64   `json:"strength"`       // |under - calm| in robust standard deviations of the calm time
 }
 
-// Gist is the answer with the kinds and components of causes and limits and with the symptoms, without figures and times.
+// Gist returns the answer, the kinds and components of causes and limits, and the symptoms, without figures and times.
 func (d Diagnosis) Gist() string {
 	said := []string{d.Answer}
 	for _, c := range d.Causes {
@@ -116,6 +116,6 @@ func (d Diagnosis) Gist() string {
 	for _, e := range d.Symptoms {
 		symptoms = append(symptoms, e.What+" of "+e.Component)
 	}
-	slices.Sort(symptoms) // their order tells nothing, and one may come again
+	slices.Sort(symptoms) // their order has no meaning, and there may be duplicates
 	return strings.Join(append(said, slices.Compact(symptoms)...), "; ")
 }

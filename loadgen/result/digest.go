@@ -19,14 +19,14 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostSegment bounds a file of a run: the largest of Prometheus' archives have 512 MiB.
+// mostSegment bounds the size of a run's file. The largest files of a Prometheus archive have 512 MiB.
 const mostSegment = 1 << 30
 
-// noDigest stands for Run.Digest while it is computed.
+// noDigest is the value of Run.Digest while the digest is computed.
 var noDigest = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
-// judgedFrom reports whether a file at the top of a run's directory is one that judging
-// reads, or the times of a replay, and that only the run writes.
+// judgedFrom reports whether a file at the top of a run's directory is written by the run alone and either read by
+// judging or holds the times of a replay.
 func judgedFrom(name string) bool {
 	switch name {
 	case ScenarioFile, TimelineFile, PulseFile, MeasurementsFile, AuditFile, TSDBDir:
@@ -35,8 +35,8 @@ func judgedFrom(name string) bool {
 	return strings.HasPrefix(name, ReplayPrefix)
 }
 
-// Digest gives the SHA-256 of each file in dir that judging reads, in hexadecimal, by
-// path; run.json, which holds them, is not among them.
+// Digest returns the hexadecimal SHA-256 of each file in dir that judging reads, by path. It excludes run.json, which
+// holds the digests.
 func Digest(dir string) (map[string]string, error) {
 	files, err := judgedFiles(dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func Digest(dir string) (map[string]string, error) {
 	return digests, nil
 }
 
-// judgedFiles are the files in dir that judging reads, run.json left out.
+// judgedFiles lists the files in dir that judging reads, without run.json.
 func judgedFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -69,11 +69,11 @@ func judgedFiles(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// deepest is how many directories are above a file of a run: tsdb/BLOCK/chunks/000001.
-// A loop of links ends there.
+// deepest is the maximum number of directories above a file of a run: tsdb/BLOCK/chunks/000001.
+// It also stops loops of symbolic links.
 const deepest = 3
 
-// FilesBelow gives the paths in dir of the files at and below name, links followed.
+// FilesBelow returns the paths in dir of the files at and below name, and follows links.
 // Each is a regular file that can be opened. Every error is a *Damaged.
 func FilesBelow(dir, name string) ([]string, error) {
 	at := filepath.Join(dir, filepath.FromSlash(name))
@@ -118,7 +118,7 @@ func digestFile(dir, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Encode gives run.json, with its own digest in it.
+// Encode returns the content of run.json, including its own digest.
 func (r Run) Encode() ([]byte, error) {
 	r.Digest = noDigest
 	data, err := json.MarshalIndent(r, "", "  ")
@@ -152,8 +152,8 @@ func ReadRun(dir string) (Run, error) {
 	return r, nil
 }
 
-// Changed gives, by name at the top of the run's directory, what differs there from
-// what the run wrote: each a *Damaged. A run without digests has none to differ from.
+// Changed returns the differences from the files that the run wrote, by the name at the top of the
+// run's directory. Each is a *Damaged. For a run without digests there are no differences.
 func (r Run) Changed(dir string) map[string]error {
 	changed := map[string]error{}
 	note := func(file string, err error) {
@@ -175,7 +175,7 @@ func (r Run) Changed(dir string) map[string]error {
 		}
 	}
 	if len(r.Files) == 0 || r.Ended.IsZero() {
-		return changed // a run that was killed wrote on after the digests
+		return changed // a killed run may have written files after the digests
 	}
 	there, err := judgedFiles(dir)
 	if damaged, ok := errors.AsType[*Damaged](err); ok {
@@ -189,7 +189,7 @@ func (r Run) Changed(dir string) map[string]error {
 	return changed
 }
 
-// IsRunDir reports whether there is anything in dir that only a run writes.
+// IsRunDir reports whether dir contains a file that only a run writes.
 func IsRunDir(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// ProfileDir is the directory of profiles in that of a run.
+// ProfileDir is the directory of profiles, in the run's directory.
 const ProfileDir = "profiles"
 
 // Profile is one pprof profile of a component in a phase.
@@ -10,9 +10,9 @@ type Profile struct {
 	Phase     string    `json:"phase"`
 	Component string    `json:"component"`         // as kube-apiserver-0, or loadgen
 	Kind      string    `json:"kind"`              // cpu, heap, goroutine, allocs, mutex or block
-	Began     time.Time `json:"began"`             // when it was asked for
-	Seconds   float64   `json:"seconds,omitempty"` // of sampling, of cpu
-	File      string    `json:"file,omitempty"`    // in the run's directory; empty: there is none
+	Began     time.Time `json:"began"`             // time of the request
+	Seconds   float64   `json:"seconds,omitempty"` // of sampling, for cpu
+	File      string    `json:"file,omitempty"`    // path in the run's directory; empty: no profile
 	Bytes     int64     `json:"bytes,omitempty"`   // size of the file
-	Lost      string    `json:"lost,omitempty"`    // why there is none
+	Lost      string    `json:"lost,omitempty"`    // why the profile is missing
 }

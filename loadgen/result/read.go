@@ -12,26 +12,26 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// mostObjects bounds the objects of a document: an empty one has three bytes in it and
-// up to a kilobyte in memory. Those of a run are a hundred bytes long and more.
+// mostObjects bounds the objects of a document: an empty object has three bytes in the file and
+// takes up to a kilobyte of memory. A run's objects have at least a hundred bytes.
 const mostObjects = 1_000_000
 
-// mostBytes bounds what is read of one file, by what it is called: a thousand loads in
-// ten phases write less, and of lines an hour of 200 loads.
+// mostBytes returns the maximum size of a file, by its extension. A thousand loads in ten phases
+// write less, as do the lines of an hour of 200 loads.
 func mostBytes(name string) int64 {
 	switch filepath.Ext(name) {
 	case ".yaml":
-		return 4 * userfile.Text // the defaults are written out in it
+		return 4 * userfile.Text // it includes the defaults
 	case ".json":
 		return 64 << 20
 	}
 	return 256 << 20
 }
 
-// Damaged is a file of a run's directory that is not as a run leaves it.
+// Damaged is the error of a file in a run's directory that is missing or cannot have been written by the run.
 type Damaged struct {
-	File string // its path in the directory of the run
-	Err  error  // what is wrong, with line and byte where they are known
+	File string // path in the run's directory
+	Err  error  // what is wrong, with line and byte if known
 }
 
 // Error names the file and what is wrong with it, in one line.
@@ -45,10 +45,10 @@ func (d *Damaged) Error() string {
 // Unwrap returns the cause.
 func (d *Damaged) Unwrap() error { return d.Err }
 
-// Unjudged: what a damaged file held is not known, and a run is not judged without it.
+// Unjudged returns true: a run cannot be judged without the content of a damaged file.
 func (d *Damaged) Unjudged() bool { return true }
 
-// Checked is data that can tell whether a run may have written it.
+// Checked is data with a method that returns an error if a run cannot have written it.
 type Checked interface{ Check() error }
 
 // ReadFile reads a file of the run in dir. Every error is a *Damaged.
@@ -60,7 +60,7 @@ func ReadFile(dir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// ReadJSON reads a JSON file of the run in dir and checks what it says. Every error
+// ReadJSON reads a JSON file of the run in dir and checks its content. Every error
 // is a *Damaged.
 func ReadJSON(dir, name string, v Checked) error {
 	data, err := ReadFile(dir, name)
@@ -70,7 +70,7 @@ func ReadJSON(dir, name string, v Checked) error {
 	return Decode(name, data, v)
 }
 
-// Decode is ReadJSON for a file that has been read.
+// Decode is like ReadJSON, for data that has been read.
 func Decode(name string, data []byte, v Checked) error {
 	if bytes.Count(data, []byte("{")) > mostObjects {
 		return &Damaged{name, fmt.Errorf("it has more than %d objects, which no run writes", mostObjects)}
@@ -87,8 +87,8 @@ func Decode(name string, data []byte, v Checked) error {
 	return nil
 }
 
-// ReadLines reads a file of a JSON document a line, of the run in dir. A last line
-// that was cut off, as by a kill, is left out. Every error is a *Damaged.
+// ReadLines reads a file with one JSON document per line of the run in dir. It skips an
+// incomplete last line, as a killed run leaves it. Every error is a *Damaged.
 func ReadLines[T Checked](dir, name string) ([]T, error) {
 	data, err := ReadFile(dir, name)
 	if err != nil {
@@ -114,7 +114,7 @@ func ReadLines[T Checked](dir, name string) ([]T, error) {
 	return all, nil
 }
 
-// located says where in data an error of encoding/json is: the line too, if there
+// located adds the position in data to an error of encoding/json: the byte, and the line if there
 // are several.
 func located(err error, data []byte) error {
 	at := int64(-1)

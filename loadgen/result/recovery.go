@@ -2,20 +2,20 @@ package result
 
 import "time"
 
-// PulseFile holds samples of each load, ten a second.
+// PulseFile holds ten samples per second of each load.
 const PulseFile = "pulse.jsonl"
 
 // Recovery holds the effects of a run's faults and the time to recover from them:
 // docs/reference/recovery.md.
 type Recovery struct {
-	// SlotSeconds: resolution of times from requests
+	// SlotSeconds: resolution of times derived from requests
 	SlotSeconds float64 `json:"slotSeconds"`
-	// StretchSeconds: after which a load is back, a run of failures over
+	// StretchSeconds: a load is back, and a series of failures is over, after this time within the bound
 	StretchSeconds float64         `json:"stretchSeconds"`
 	Faults         []FaultRecovery `json:"faults,omitempty"`
-	Handovers      []Handover      `json:"handovers,omitempty"` // of leases and of etcd's leader, in order of time
-	Restarts       []Restart       `json:"restarts,omitempty"`  // in order of the old process' end
-	Missing        []string        `json:"missing,omitempty"`   // figures not computed, and why
+	Handovers      []Handover      `json:"handovers,omitempty"` // of leases and of etcd's leader, sorted by time
+	Restarts       []Restart       `json:"restarts,omitempty"`  // sorted by the end of the old process
+	Missing        []string        `json:"missing,omitempty"`   // figures that were not computed, and why
 }
 
 // FaultRecovery is one fault and its effects until the next fault begins.
@@ -24,69 +24,69 @@ type FaultRecovery struct {
 	Kind   string    `json:"kind"` // as in the scenario
 	On     []string  `json:"on,omitempty"`
 	Detail string    `json:"detail,omitempty"`
-	Phase  string    `json:"phase"` // in which it began
-	Begin  time.Time `json:"begin"` // when it was in force
-	// End: null: not undone in the recording
+	Phase  string    `json:"phase"` // the phase in which it began
+	Begin  time.Time `json:"begin"` // when it took effect
+	// End: null: not undone before the end of the recording
 	End            *time.Time     `json:"end,omitempty"`
-	Loads          []LoadRecovery `json:"loads,omitempty"` // running when it began, or later
+	Loads          []LoadRecovery `json:"loads,omitempty"` // loads that ran when it began, or later
 	Relists        RelistStorm    `json:"relistStorm"`
-	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"` // the longest
+	LeaseFailover  *float64       `json:"leaseFailoverSeconds,omitempty"` // the longest failover of a lease
 	LeaderFailover *float64       `json:"leaderFailoverSeconds,omitempty"`
-	// Leaderless: roles whose leader ended and whose successor was not observed
+	// Leaderless: roles whose leader ended without an observed successor
 	Leaderless []string `json:"unled,omitempty"`
 }
 
-// LoadRecovery holds the effect of a fault on one request load, in the figures of
-// docs/reference/recovery.md.
+// LoadRecovery holds the effect of a fault on one request load.
+// docs/reference/recovery.md defines the figures.
 type LoadRecovery struct {
 	Load string `json:"load"`
-	// Bound: of every request
+	// Bound: maximum latency of every request
 	Bound float64 `json:"boundSeconds"`
-	// Affected: a request failed or broke the bound in a slot of the fault
+	// Affected: a request failed, was not sent or exceeded the bound in a slot of the fault
 	Affected    bool             `json:"affected"`
-	Silent      bool             `json:"silent,omitempty"` // no request ended in its slots: effect unknown
+	Silent      bool             `json:"silent,omitempty"` // no request ended in the fault's slots: the effect is unknown
 	ErrorWindow float64          `json:"errorWindowSeconds"`
-	Open        bool             `json:"errorWindowOpen,omitempty"` // outside its bound to the last slot
-	From        *float64         `json:"fromSeconds,omitempty"`     // of the error window, since the fault's begin
-	Until       *float64         `json:"untilSeconds,omitempty"`    // of the error window, since the fault's begin
-	Succeeded   int64            `json:"succeeded"`                 // 2xx in the error window, slow ones included
+	Open        bool             `json:"errorWindowOpen,omitempty"` // the load was outside its bound up to the last slot
+	From        *float64         `json:"fromSeconds,omitempty"`     // start of the error window, since the fault's begin
+	Until       *float64         `json:"untilSeconds,omitempty"`    // end of the error window, since the fault's begin
+	Succeeded   int64            `json:"succeeded"`                 // 2xx in the error window, including slow ones
 	Failed      int64            `json:"failed"`                    // in the error window
 	Unsent      int64            `json:"unsent"`                    // in the error window
-	SlowSlots   int64            `json:"slowSlots"`                 // without failure, over the bound
+	SlowSlots   int64            `json:"slowSlots"`                 // slots without a failure, but over the bound
 	Outcomes    map[string]int64 `json:"outcomes,omitempty"`        // of failed requests, as in Requests
 	Slowest     float64          `json:"slowestSeconds"`
 	// FirstSuccess: null: nothing failed, or nothing succeeded later
 	FirstSuccess *float64 `json:"firstSuccessSeconds,omitempty"`
 	// FirstSuccessAfterEnd: negative during the fault
 	FirstSuccessAfterEnd *float64 `json:"firstSuccessAfterEndSeconds,omitempty"`
-	// Back: null: it was not, or the phase was too short
+	// Back: null: the load was not back, or the phase was too short
 	Back *float64 `json:"backSeconds,omitempty"`
-	// BackAtLeast: null where Back is known
+	// BackAtLeast: lower bound of back; null if back is known
 	BackAtLeast    *float64 `json:"backAtLeastSeconds,omitempty"`
-	AlreadyFailing bool     `json:"alreadyFailing,omitempty"` // outside its bound before the fault too
+	AlreadyFailing bool     `json:"alreadyFailing,omitempty"` // the load was outside its bound before the fault
 	Detail         string   `json:"detail,omitempty"`         // why a figure is missing, or what limits it
 }
 
 // RelistStorm counts relists from a fault's begin until WithinSeconds after its end.
 type RelistStorm struct {
 	Relists int64 `json:"relists"` // of all watch loads, histories and nodes
-	Breaks  int64 `json:"breaks"`  // streams that ended out of turn
-	// WithinSeconds: less if the next fault began sooner
+	Breaks  int64 `json:"breaks"`  // streams that ended unexpectedly
+	// WithinSeconds: the next fault ends the count earlier
 	WithinSeconds float64          `json:"withinSeconds"`
 	PeakPerSecond int64            `json:"peakPerSecond"`
-	Last          *float64         `json:"lastSeconds,omitempty"` // fault's begin to the last relist
-	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // those of nodes are "simulated nodes"
+	Last          *float64         `json:"lastSeconds,omitempty"` // from the fault's begin to the last relist
+	ByLoad        map[string]int64 `json:"byLoad,omitempty"`      // relists of nodes are under "simulated nodes"
 }
 
 // Handover is a change of a lease's holder or of etcd's leader.
 type Handover struct {
 	Of   string    `json:"of"`             // etcd, kube-scheduler or kube-controller-manager
-	From string    `json:"from,omitempty"` // empty: not known
+	From string    `json:"from,omitempty"` // empty: unknown
 	To   string    `json:"to"`
 	At   time.Time `json:"at"` // when the new holder was observed
-	// Lost: null: not known
+	// Lost: when the old holder lost it; null: unknown
 	Lost     *time.Time `json:"lost,omitempty"`
-	Failover *float64   `json:"failoverSeconds,omitempty"` // Lost to At
+	Failover *float64   `json:"failoverSeconds,omitempty"` // from lost to at
 	Fault    string     `json:"fault,omitempty"`           // ID of its cause
 	Phase    string     `json:"phase,omitempty"`
 }
@@ -94,13 +94,13 @@ type Handover struct {
 // Restart is the end of a component's process and the start of its successor.
 type Restart struct {
 	Component string     `json:"component"`
-	Exited    *time.Time `json:"exited,omitempty"`      // null: not known
-	Ready     *time.Time `json:"ready,omitempty"`       // null: it was not
-	Down      *float64   `json:"downSeconds,omitempty"` // Exited to Ready
+	Exited    *time.Time `json:"exited,omitempty"`      // null: unknown
+	Ready     *time.Time `json:"ready,omitempty"`       // null: it was not ready again
+	Down      *float64   `json:"downSeconds,omitempty"` // from exited to ready
 	Fault     string     `json:"fault,omitempty"`       // ID of its cause
 }
 
-// Signal is an incident's own metric, judged against its own noise, in the signal's
+// Signal is a metric of an incident, judged against its own noise, in the signal's
 // unit: docs/reference/recovery.md.
 type Signal struct {
 	Name   string        `json:"name"`           // unique in the scenario
@@ -109,16 +109,16 @@ type Signal struct {
 	Steady SignalWindow  `json:"steady"`
 	Under  SignalWindow  `json:"under"` // while the fault was in force
 	After  *SignalWindow `json:"after,omitempty"`
-	// Noise: of the steady samples
+	// Noise: standard deviation of the steady samples, or the minimum noise
 	Noise float64 `json:"noise"`
-	Floor bool    `json:"noiseFloor,omitempty"` // the least noise was used
-	// Extreme: of the under samples
+	Floor bool    `json:"noiseFloor,omitempty"` // the minimum noise was used
+	// Extreme: mean of the highest or lowest third of the under samples
 	Extreme float64  `json:"extreme"`
 	Moved   *float64 `json:"movedNoises,omitempty"`
-	// Returned: came back to the steady mean
+	// Returned: the signal came back to the steady mean
 	Returned *bool    `json:"returned,omitempty"`
-	Last     *float64 `json:"last,omitempty"`   // of the after samples
-	Detail   string   `json:"detail,omitempty"` // why there is no judgement
+	Last     *float64 `json:"last,omitempty"`   // mean of the last third of the after samples
+	Detail   string   `json:"detail,omitempty"` // why the signal could not be judged
 }
 
 // SignalWindow is a signal's samples in some phases.
@@ -128,7 +128,7 @@ type SignalWindow struct {
 	Mean    float64       `json:"mean"`
 	Min     float64       `json:"min"`
 	Max     float64       `json:"max"`
-	StdDev  float64       `json:"stdDev"` // n - 1; zero of fewer than two
+	StdDev  float64       `json:"stdDev"` // with n - 1; zero for fewer than two samples
 	Points  []SignalPoint `json:"points,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 type RemoteWrite struct {
 	URL  string `json:"url"` // without its query
 	Sent int64  `json:"sentSamples"`
-	// Refused: by the receiver, and not sent again
+	// Refused: refused by the receiver, and not sent again
 	Refused int64 `json:"refusedSamples,omitempty"`
-	// Unsent: when the run had ended and the time for the rest was over
+	// Unsent: not sent when the time for the rest, after the end of the run, was over
 	Unsent     int64     `json:"unsentSamples,omitempty"`
-	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first of those
-	Error      string    `json:"error,omitempty"`     // the first
+	UnsentFrom time.Time `json:"unsentFrom,omitzero"` // time of the first unsent sample
+	Error      string    `json:"error,omitempty"`     // the first error
 }
 
-// Lost says in a line what the receiver does not have, and how to send it; "": it has all.
+// Lost describes in one line which samples the receiver lacks and how to send them. It returns "" if none are lacking.
 func (w *RemoteWrite) Lost(dir string) string {
 	switch {
 	case w == nil || w.Refused == 0 && w.Unsent == 0:

@@ -10,39 +10,39 @@ import (
 	"strconv"
 )
 
-// Replay holds what a load of kind "replay" sent of its trace over the whole run.
+// Replay holds the results of a load of kind "replay" over the whole run.
 type Replay struct {
 	Load    string  `json:"load"`
 	Speed   float64 `json:"speed"`
 	Copies  int     `json:"copies"`
-	Actors  int     `json:"actors"`  // users that requests were made as: those of the trace, in each copy
-	Seconds float64 `json:"seconds"` // that the load ran
-	// Scheduled: requests and watches of the trace in all copies at that speed
+	Actors  int     `json:"actors"`  // users of the requests: the trace's users, for each copy
+	Seconds float64 `json:"seconds"` // how long the load ran
+	// Scheduled: requests and watches of the trace, in all copies, at that speed
 	Scheduled int64 `json:"scheduled"`
-	Due       int64 `json:"due"`  // of them, in the time that the load ran
-	Sent      int64 `json:"sent"` // of those due: they left for the API server
-	// RateError: the largest difference of Sent and Due of one verb, resource and actor, as a
-	// share of Due; absent: nothing was due
+	Due       int64 `json:"due"`  // part of scheduled that was due while the load ran
+	Sent      int64 `json:"sent"` // part of due that was sent to the API server
+	// RateError: the largest difference between sent and due for one verb, resource and actor, as a
+	// share of due; absent: nothing was due
 	RateError      *float64 `json:"rateError,omitempty"`
 	RateErrorOf    string   `json:"rateErrorOf,omitempty"` // the verb, resource and actor
-	DispersionDue  float64  `json:"dispersionDue"`         // variance over mean of the counts per second
-	DispersionSent float64  `json:"dispersionSent"`        // the same, of what was sent
-	// DispersionError: their difference as a share of DispersionDue, or of 1 where that is less;
+	DispersionDue  float64  `json:"dispersionDue"`         // variance divided by mean of the counts per second
+	DispersionSent float64  `json:"dispersionSent"`        // the same for the sent requests
+	// DispersionError: their difference as a share of dispersionDue, or of 1 if dispersionDue is smaller;
 	// absent: the load was too short
 	DispersionError *float64      `json:"dispersionError,omitempty"`
 	NotFound        ReplayShare   `json:"notFound"`  // answers of 404
 	Conflicts       ReplayShare   `json:"conflicts"` // answers of 409
 	Kinds           []ReplayKind  `json:"kinds"`
 	Watches         ReplayWatches `json:"watches"`
-	Made            int64         `json:"made"` // objects beforehand
-	// LeftOut: requests of the trace that are not replayed, by the reason
+	Made            int64         `json:"made"` // objects created before the replay
+	// LeftOut: requests of the trace that are not replayed, by reason
 	LeftOut map[string]int64 `json:"leftOut,omitempty"`
-	// Mapped: writes of the trace that go to ConfigMaps instead, by resource
+	// Mapped: writes of the trace that are sent to ConfigMaps instead, by resource
 	Mapped  map[string]int64 `json:"mapped,omitempty"`
 	Refused []string         `json:"refused,omitempty"` // why resources were mapped
-	// VersionsUnset: reads at an exact resourceVersion, which were sent without one
+	// VersionsUnset: reads at an exact resourceVersion that were sent without one
 	VersionsUnset int64 `json:"versionsUnset,omitempty"`
-	// PagesRestarted: next pages of lists without a token, for which the first page was read
+	// PagesRestarted: further pages of lists for which no token was known, so that the first page was read
 	PagesRestarted int64 `json:"pagesRestarted,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type ReplayKind struct {
 	Resource string `json:"resource"` // with its subresource, as pods/status
 	Due      int64  `json:"due"`
 	Sent     int64  `json:"sent"`
-	// Codes: answers, and failures as in Requests
+	// Codes: answers by status, and failures as in Requests
 	Codes      map[string]int64 `json:"codes"`
 	TraceCodes map[string]int64 `json:"traceCodes"` // answers in the trace
 }
@@ -67,19 +67,19 @@ type ReplayShare struct {
 type ReplayWatches struct {
 	Due         int64            `json:"due"`
 	Opened      int64            `json:"opened"`         // answered with 200
-	Codes       map[string]int64 `json:"codes"`          // answers, and failures as in Requests
-	Open        int64            `json:"open,omitempty"` // now; none after the run
-	OpenMax     int64            `json:"openMax"`        // at once
+	Codes       map[string]int64 `json:"codes"`          // answers by status, and failures as in Requests
+	Open        int64            `json:"open,omitempty"` // currently open; none after the run
+	OpenMax     int64            `json:"openMax"`        // maximum open at the same time
 	EndedEarly  int64            `json:"endedEarly"`     // by the API server, before their time
-	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times that watches were open
-	DueSeconds  float64          `json:"dueHeldSeconds"` // the same, as the trace has it
-	OpenLatency Latency          `json:"openLatency"`    // intended start to response headers
+	HeldSeconds float64          `json:"heldSeconds"`    // sum of the times for which watches were open
+	DueSeconds  float64          `json:"dueHeldSeconds"` // the same in the trace
+	OpenLatency Latency          `json:"openLatency"`    // from the intended start to response headers
 	Events      int64            `json:"events"`
 	Bytes       int64            `json:"bytes"`
 }
 
-// ShareOf is the share of answers with a status code, in the trace and in its replay. Requests without an answer, or
-// whose answer the trace does not know, are left out.
+// ShareOf returns the share of answers with a status code, in the trace and in its replay. It ignores requests without
+// an answer, or whose answer is not in the trace.
 func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	var traced, tracedAll, seen, seenAll int64
 	for _, k := range kinds {
@@ -100,11 +100,11 @@ func ShareOf(kinds []ReplayKind, code int) ReplayShare {
 	return ReplayShare{Trace: float64(traced) / float64(max(tracedAll, 1)), Replay: float64(seen) / float64(max(seenAll, 1))}
 }
 
-// mostDifferences bounds the lines of Notes about codes.
+// mostDifferences is the maximum number of lines about status codes in Notes.
 const mostDifferences = 5
 
-// Notes say in a line each what to know of a replay: what was not sent as in the trace, and the verbs and resources
-// whose shares of 404 and 409 differ from the trace's by over a percentage point, most requests first.
+// Notes returns one line for each notable fact: which requests were not sent as in the trace, and for which verbs and
+// resources the shares of 404 and 409 differ from the trace by over a percentage point, most requests first.
 func (r Replay) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {

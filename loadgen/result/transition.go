@@ -2,29 +2,29 @@ package result
 
 import "fmt"
 
-// Transition is how long objects took from one state to another, as arrivals at the generator's own watch: of those
-// that got to the first state in the phase.
+// Transition is the time that objects took from one state to another, measured by the arrival of events at the
+// generator's own watch. It covers the objects that reached the first state in the phase.
 type Transition struct {
 	Name     string `json:"name"` // in the scenario
 	Resource string `json:"resource"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	Began    int64  `json:"began"` // objects that got to From; Open, Gone and those that got to To
-	// Open: objects that are there at the end and have not got to To
+	Began    int64  `json:"began"` // objects that reached the first state: the sum of open, gone and those that reached the second
+	// Open: objects that exist at the end and have not reached the second state
 	Open int64 `json:"open,omitempty"`
-	Gone int64 `json:"gone,omitempty"` // deleted before To; not in the distributions
-	// Unmeasured: objects that a list brought and no event; not in Began
+	Gone int64 `json:"gone,omitempty"` // deleted before the second state; not in the distributions
+	// Unmeasured: objects seen in a list only, without an event; not in began
 	Unmeasured int64 `json:"unmeasured,omitempty"`
-	Relists    int64 `json:"relists,omitempty"` // after a lost watch: what happened in between is seen late
-	// Latency: open objects are counted as longer than all others (clamped)
+	Relists    int64 `json:"relists,omitempty"` // after a lost watch; changes in between are seen late
+	// Latency: open objects count as longer than all others (clamped)
 	Latency  Latency `json:"latency"`
-	External Latency `json:"external"` // Latency without the generator's stalls
-	// SoFar: Latency with open objects counted by their time until the end; absent without any
+	External Latency `json:"external"` // latency without the generator's stalls
+	// SoFar: latency with open objects counted by their time until the end; absent without open objects
 	SoFar         *Latency `json:"soFar,omitempty"`
-	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // the same of External
+	ExternalSoFar *Latency `json:"externalSoFar,omitempty"` // the same for external
 }
 
-// checkTransitions reports whether the transitions of a phase add up.
+// checkTransitions returns an error if a transition occurs twice in the phase or its counts do not add up.
 func (p Phase) checkTransitions() error {
 	once := map[string]bool{}
 	for _, t := range p.Transitions {

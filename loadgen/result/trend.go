@@ -9,7 +9,7 @@ const TrendSchema = "stormglass.trend/v1"
 type Trend struct {
 	Schema   string        `json:"schema"` // stormglass.trend/v1
 	Scenario string        `json:"scenario"`
-	Runs     []TrendRun    `json:"runs"`    // by the time of their start
+	Runs     []TrendRun    `json:"runs"`    // sorted by start
 	Figures  []TrendFigure `json:"figures"` // in the scenario's order
 	Notes    []string      `json:"notes,omitempty"`
 }
@@ -26,14 +26,14 @@ type TrendFigure struct {
 	Name    string        `json:"name"`
 	Unit    string        `json:"unit"`
 	Better  string        `json:"better"` // "lower" or "higher"
-	Values  []*float64    `json:"values"` // one for each run; null: no data
+	Values  []*float64    `json:"values"` // one per run; null: no data
 	Changes []TrendChange `json:"changes"`
 }
 
-// TrendChange is a change point: from this run on the figure is another.
+// TrendChange is a change point: the figure changes from this run on.
 type TrendChange struct {
 	Run    int     `json:"run"` // index in the runs
 	Before float64 `json:"before"`
-	After  float64 `json:"after"` // means up to the neighbouring changes
-	P      float64 `json:"p"`     // of Welch's t-test between them
+	After  float64 `json:"after"` // before and after: means up to the neighbouring changes
+	P      float64 `json:"p"`     // p-value of Welch's t-test between them
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Abort is a condition that ends a run early: load stops at once, and the run has failed.
+// Abort is a condition that ends a run early: load stops at once, and the run fails.
 type Abort struct {
-	// Limit: a figure of docs/reference/fuse.md, as throttled, is over Max; one of Limit, Gate, Alert and Expr
+	// Limit: a figure of docs/reference/fuse.md, as throttled, that is above Max; one of Limit, Gate, Alert and Expr
 	Limit string `yaml:"limit,omitempty"`
-	// Gate: by name: its bound is broken by what was recorded of the phase so far
+	// Gate: name of a gate; the data recorded so far in the phase breaks its bound
 	Gate  string `yaml:"gate,omitempty"`
-	Alert string `yaml:"alert,omitempty"` // fires; one of docs/reference/alerts.md
-	// Expr: PromQL with one result, as a gate's; $window reaches back to the phase's start
+	Alert string `yaml:"alert,omitempty"` // an alert of docs/reference/alerts.md that fires
+	// Expr: PromQL with one result, as in a gate; $window reaches back to the phase's start
 	Expr string `yaml:"expr,omitempty"`
-	Max  *Bound `yaml:"max,omitempty"` // of Limit, and of Expr: one of Max and Min
-	Min  *Bound `yaml:"min,omitempty"` // of Expr
-	// For: how long it must hold without a break, default 0s
+	Max  *Bound `yaml:"max,omitempty"` // for Limit, and for Expr: one of Max and Min
+	Min  *Bound `yaml:"min,omitempty"` // for Expr
+	// For: how long the condition must hold without interruption, default 0s
 	For Duration `yaml:"for,omitempty"`
-	// Over: phases in which it is looked at, default all; of a Gate those of the gate
+	// Over: phases in which the condition is checked, default all; for a Gate, the gate's phases
 	Over []string `yaml:"over,omitempty" zero:"all phases; leave it out for that"`
 }
 
-// String names the condition.
+// String returns the name of the condition.
 func (a *Abort) String() string {
 	switch {
 	case a.Limit != "":
@@ -39,7 +39,7 @@ func (a *Abort) String() string {
 	return "expr " + a.Expr
 }
 
-// aborts checks what can be known without the objectives and alerts; package gate checks the rest.
+// aborts does the checks that need no objectives or alerts; package gate does the rest.
 func (v *validator) aborts() {
 	for i := range v.s.AbortOn {
 		v.abort(fmt.Sprintf("abortOn[%d]", i), &v.s.AbortOn[i])
@@ -55,7 +55,7 @@ func (v *validator) abort(path string, a *Abort) {
 	case len(set) > 1:
 		v.fail(path, "write one for each", "limit, gate, alert and expr exclude each other")
 	case !bounded && bounds:
-		v.fail(path, "leave max and min out", "%s has a bound of its own", a)
+		v.fail(path, "leave max and min out", "%s has its own bound", a)
 	case a.Limit != "" && a.Min != nil:
 		v.fail(path+".min", "write max:", "a limit has an upper bound")
 	case bounded && !bounds:
@@ -66,7 +66,7 @@ func (v *validator) abort(path string, a *Abort) {
 	if a.Gate != "" {
 		v.known(path+".gate", "gate", a.Gate, namesOf(v.s.Gates, func(g Gate) string { return g.Name }))
 		if len(a.Over) > 0 {
-			v.fail(path+".over", "leave it out", "gate %q has phases of its own", a.Gate)
+			v.fail(path+".over", "leave it out", "gate %q has its own phases", a.Gate)
 		}
 	}
 	if a.For.D() > maxPhase {
@@ -75,10 +75,10 @@ func (v *validator) abort(path string, a *Abort) {
 	v.over(path+".over", a.Over)
 }
 
-// abortFields may follow the condition in the text of an Abort.
+// abortFields lists the fields that may follow the condition in the text of an Abort.
 var abortFields = []string{"max", "min", "for", "over"}
 
-// ParseAbort reads a condition as a flag has it: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, followed by ,FIELD=VALUE
+// ParseAbort parses a condition as written in a flag: LIMIT=BOUND, gate=NAME, alert=NAME or expr=PROMQL, followed by ,FIELD=VALUE
 // for max, min, for and over (once for each phase). An error is one line with a hint.
 func ParseAbort(text string) (a Abort, err error) {
 	condition := strings.TrimSpace(text)
@@ -90,18 +90,18 @@ func ParseAbort(text string) (a Abort, err error) {
 		}
 		if err := a.set(field, strings.TrimSpace(value)); err != nil {
 			if strings.HasPrefix(condition, "expr=") && strings.ContainsAny(value, `"})]`) {
-				break // a comma of the PromQL
+				break // the comma belongs to the PromQL
 			}
 			return a, err
 		}
 		condition = strings.TrimSpace(condition[:at])
 	}
-	slices.Reverse(a.Over) // they were read from the end
+	slices.Reverse(a.Over) // they were parsed from the end
 	name, value, ok := strings.Cut(condition, "=")
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	switch {
 	case !ok || name == "" || value == "":
-		return a, errors.New("it is no condition (write LIMIT=BOUND as throttled=20%, gate=NAME, alert=NAME, or expr=PROMQL,max=BOUND)")
+		return a, errors.New("not a condition (write LIMIT=BOUND as throttled=20%, gate=NAME, alert=NAME, or expr=PROMQL,max=BOUND)")
 	case name == "limit" || name == "gate" || name == "alert" || name == "expr":
 		return a, a.set(name, value)
 	case a.Max != nil || a.Min != nil:
@@ -146,8 +146,8 @@ func (a *Abort) set(field, value string) error {
 	return nil
 }
 
-// AbortedBy is the scenario with one condition in the place of its own. Errors at its fields name where it comes from, as a
-// flag, in the place of the scenario's file. Package gate checks the rest.
+// AbortedBy returns the scenario with its abort conditions replaced by a. Errors name from, such as a flag,
+// instead of the scenario's file. Package gate checks the rest.
 func (s *Scenario) AbortedBy(from string, a Abort) (*Scenario, error) {
 	c := *s
 	c.doc, c.AbortOn = &strictyaml.Document{File: from}, []Abort{a}

@@ -38,10 +38,10 @@ func TestConditionOfAFlag(t *testing.T) {
 
 func TestConditionOfAFlagIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "it is no condition (write LIMIT=BOUND",
-		"throttled":                  "it is no condition",
-		"throttled=":                 "it is no condition",
-		"=5":                         "it is no condition",
+		"":                           "not a condition (write LIMIT=BOUND",
+		"throttled":                  "not a condition",
+		"throttled=":                 "not a condition",
+		"=5":                         "not a condition",
 		"throttled=lots":             `max: "lots" is not a bound`,
 		"throttled=20%,for=ever":     `for: "ever" is not a duration`,
 		"throttled=20%,max=3":        "limit throttled has two bounds (write throttled=BOUND)",
@@ -58,9 +58,9 @@ func TestConditionOfAFlagIsRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"expr=max(up)":           "--abort-on: expr max(up) has no bound (add max: or min:)",
-		"gate=x":                 `--abort-on: gate: no gate "x" (there are none)`,
+		"gate=x":                 `--abort-on: gate: no gate "x" (none are defined)`,
 		"throttled=20%,over=b":   `--abort-on: over.0: no phase "b" (phases: a)`,
-		"alert=X,max=1":          "--abort-on: alert X has a bound of its own",
+		"alert=X,max=1":          "--abort-on: alert X has its own bound",
 		"limit=throttled,min=1%": "--abort-on: min: a limit has an upper bound (write max:)",
 	} {
 		a, err := ParseAbort(text)

@@ -14,8 +14,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// creatable are the resources of the objects that actions create, in the order in which
-// they are removed.
+// creatable lists the resources of objects that actions create, in the order of their
+// removal.
 var creatable = []struct {
 	resource   string
 	namespaced bool
@@ -33,22 +33,22 @@ var creatable = []struct {
 	{resource: "limitranges", namespaced: true},
 }
 
-// DefinitionResource is that of the definitions of custom resources.
+// DefinitionResource is the resource of custom resource definitions.
 const DefinitionResource = "customresourcedefinitions.apiextensions.k8s.io"
 
-// Creatable is a kind of object that actions create.
+// Creatable is a kind of object that actions can create.
 type Creatable struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Namespaced objects are created in each of the run's namespaces, and go with it.
+	// Namespaced objects are created in each of the run's namespaces, and deleted with the namespace.
 	Namespaced bool
 }
 
-// Defines reports whether its objects define custom resources.
+// Defines reports whether objects of the kind define custom resources.
 func (c Creatable) Defines() bool { return c.Resource.GroupResource().String() == DefinitionResource }
 
-// Creatables are the kinds of the objects that actions create, in the order in which they
-// are removed.
+// Creatables returns the kinds of objects that actions can create, in the order of their
+// removal.
 func Creatables() []Creatable {
 	var all []Creatable
 	for _, c := range creatable {
@@ -60,7 +60,7 @@ func Creatables() []Creatable {
 	return all
 }
 
-// upstreamObjects are the names of those that every API server has itself: bootstrap of
+// upstreamObjects lists the names of objects that every API server creates itself: bootstrap of
 // k8s.io/apiserver/pkg/apis/flowcontrol, SystemPriorityClasses of
 // k8s.io/kubernetes/pkg/apis/scheduling/v1.
 var upstreamObjects = map[string][]string{
@@ -79,21 +79,21 @@ type Manifest struct {
 	Creatable
 	Name   string
 	Object map[string]any
-	// Count: so many objects, with their numbers in the place of {i}. Zero: one, as it is.
+	// Count is the number of objects, with {i} replaced by 0, 1, .... Zero means one unchanged object.
 	Count int
 }
 
-// WantsConversion reports whether it defines a custom resource that a webhook converts, and names none.
+// WantsConversion reports whether the object defines a custom resource that a webhook converts, without naming the webhook.
 func (m Manifest) WantsConversion() bool {
 	strategy, _, _ := unstructured.NestedString(m.Object, "spec", "conversion", "strategy")
 	_, named, _ := unstructured.NestedFieldNoCopy(m.Object, "spec", "conversion", "webhook")
 	return m.Defines() && strategy == "Webhook" && !named
 }
 
-// String is the kind and the name.
+// String returns the kind and the name.
 func (m Manifest) String() string { return m.Kind + " " + m.Name }
 
-// Objects are those that the action creates.
+// Objects returns the objects that the action creates.
 func (m Manifest) Objects() []Manifest {
 	all := make([]Manifest, max(m.Count, 1))
 	for i := range all {
@@ -112,10 +112,10 @@ func (m Manifest) object(i int) Manifest {
 	return one
 }
 
-// numberMark stands for an object's number in a manifest.
+// numberMark is the placeholder for an object's number in a manifest.
 const numberMark = "{i}"
 
-// numbered is a copy of a manifest's value with a number in the place of numberMark.
+// numbered returns a copy of a manifest's value with numberMark replaced by a number.
 func numbered(value any, number string) any {
 	switch v := value.(type) {
 	case string:
@@ -136,7 +136,7 @@ func numbered(value any, number string) any {
 	return value
 }
 
-// Manifest of a create. Its Kind is "" if no action may create such an object.
+// Manifest returns the manifest of a create. Its Kind is "" if no action may create such an object.
 func (a Action) Manifest() Manifest {
 	m := Manifest{Count: a.Count}
 	m.Object, _ = a.Object.(map[string]any)
@@ -150,7 +150,7 @@ func (a Action) Manifest() Manifest {
 	return m
 }
 
-// Manifests are the objects that the setup and actions create, in their order.
+// Manifests returns the objects that the setup and actions create, in order.
 func (s *Scenario) Manifests() []Manifest {
 	all := s.SetupManifests()
 	for i := range s.Phases {
@@ -159,10 +159,10 @@ func (s *Scenario) Manifests() []Manifest {
 	return all
 }
 
-// SetupManifests are the objects that the setup creates, in their order.
+// SetupManifests returns the objects that the setup creates, in order.
 func (s *Scenario) SetupManifests() []Manifest { return manifestsOf(s.Setup) }
 
-// Manifests are the objects that the phase's actions create, in their order.
+// Manifests returns the objects that the phase's actions create, in order.
 func (p *Phase) Manifests() []Manifest { return manifestsOf(p.Actions) }
 
 func manifestsOf(actions []Action) []Manifest {
@@ -175,12 +175,12 @@ func manifestsOf(actions []Action) []Manifest {
 	return all
 }
 
-// setup checks what is created before the first phase.
+// setup checks the actions before the first phase.
 func (v *validator) setup(created map[string]bool) {
 	for i := range v.s.Setup {
 		a, path := &v.s.Setup[i], fmt.Sprintf("setup[%d]", i)
 		if a.Kind != "create" {
-			v.fail(path+".kind", "write kind: create; the others are actions of phases", "no setup is a %q", a.Kind)
+			v.fail(path+".kind", "write kind: create; other kinds are actions of phases", "no setup is a %q", a.Kind)
 			continue
 		}
 		v.deployShape(path, a)
@@ -188,7 +188,7 @@ func (v *validator) setup(created map[string]bool) {
 	}
 }
 
-// creation checks a create; created are the objects of those before it.
+// creation checks a create; created holds the objects of earlier ones.
 func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxCreated)
@@ -207,17 +207,17 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 		v.fail(path+".metadata.name", "write metadata: {name: tenants}", "is missing")
 		return
 	case slices.Contains(upstreamObjects[m.Kind], m.Name):
-		v.fail(path+".metadata.name", "give it a name of its own", "every API server has a %s", m)
+		v.fail(path+".metadata.name", "choose another name", "every API server has a %s", m)
 	case created[m.String()]:
 		v.fail(path+".metadata.name", "create each object once", "a second %s", m)
 	case m.Count > 1 && !strings.Contains(m.Name, numberMark):
 		v.fail(path+".metadata.name", "write "+m.Name+"-"+numberMark, "%d objects of one name", m.Count)
 	}
 	if m.WantsConversion() && !v.s.ControlPlane.APIServer.Converts() {
-		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s is converted by a webhook, and there is none", m)
+		v.fail(path+".spec.conversion", "set controlPlane.apiServer.conversionWebhook: on, or name a webhook here", "%s needs a conversion webhook", m)
 	}
 	created[m.String()] = true
-	// API servers take a reference to what is not there: a FlowSchema without its level
+	// API servers accept a reference to a missing object: a FlowSchema without its level
 	// matches no request, a binding without its policy checks nothing.
 	for _, r := range references {
 		if r.kind != m.Kind {
@@ -228,7 +228,7 @@ func (v *validator) creation(path string, a *Action, created map[string]bool) {
 	}
 }
 
-// creatableHint tells which kinds can be created, or the apiVersion of one that can.
+// creatableHint lists the kinds that can be created, or gives the apiVersion if the kind is one of them.
 func creatableHint(kind any) string {
 	var known []string
 	for _, c := range Creatables() {
@@ -241,10 +241,10 @@ func creatableHint(kind any) string {
 	return strictyaml.Hint(fmt.Sprint(kind), known, "there are "+strings.Join(known, ", "))
 }
 
-// maxCreated bounds the objects of one action. More are taken for a mistake.
+// maxCreated bounds the objects of one action. More are assumed to be a mistake.
 const maxCreated = 100_000
 
-// references are fields of created objects that name another object.
+// references lists the fields of created objects that name another object.
 var references = []struct {
 	kind     string
 	field    []string
@@ -255,8 +255,8 @@ var references = []struct {
 	{"MutatingAdmissionPolicyBinding", []string{"spec", "policyName"}, "MutatingAdmissionPolicy", "MutatingAdmissionPolicy"},
 }
 
-// existing refuses the name of an object of a kind that neither API servers have
-// themselves nor an action has created by then.
+// existing refuses the name of an object that neither API servers create
+// themselves nor an earlier action created.
 func (v *validator) existing(path, what, kind, name string, created map[string]bool) {
 	if slices.Contains(upstreamObjects[kind], name) || created[kind+" "+name] {
 		return
@@ -270,15 +270,15 @@ func (v *validator) existing(path, what, kind, name string, created map[string]b
 	v.fail(path, strictyaml.Hint(name, known, "create it before; there are "+strings.Join(known, ", ")), "no %s %q", what, name)
 }
 
-// podSecurityModes and podSecurityLevels are the names of a namespace's labels of Pod
-// Security, and their values.
+// podSecurityModes and podSecurityLevels are the modes in the names of a namespace's Pod
+// Security labels, and the values of these labels.
 var (
 	podSecurityModes  = []string{"enforce", "audit", "warn"}
 	podSecurityLevels = []string{"privileged", "baseline", "restricted"}
 )
 
-// namespaceLabels checks the labels of the run's namespaces. The API server takes any
-// label of Pod Security, and enforces nothing by one that it does not know.
+// namespaceLabels checks the labels of the run's namespaces. The API server accepts any
+// Pod Security label, and ignores unknown ones.
 func (v *validator) namespaceLabels() {
 	for _, key := range slices.Sorted(maps.Keys(v.s.NamespaceLabels)) {
 		path, value := "namespaceLabels."+key, v.s.NamespaceLabels[key]

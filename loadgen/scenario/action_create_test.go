@@ -8,8 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 )
 
-// TestUpstreamObjects keeps the names that a scenario may not take equal to what API
-// servers make themselves.
+// TestUpstreamObjects keeps the names that a scenario may not use equal to the objects that API
+// servers create themselves.
 func TestUpstreamObjects(t *testing.T) {
 	all := map[string][]string{"PriorityClass": {"system-cluster-critical", "system-node-critical"}} // in Kubernetes' own module
 	for _, s := range append(slices.Clone(bootstrap.MandatoryFlowSchemas), bootstrap.SuggestedFlowSchemas...) {

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Autoscale is a HorizontalPodAutoscaler's target. Its zero value is none.
+// Autoscale is the target of a HorizontalPodAutoscaler. Its zero value means no autoscaler.
 type Autoscale struct {
-	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out for that"` // replicas, default the deploy's
-	Max int `yaml:"max,omitempty"`                                                     // replicas
-	// Utilization: the share of their CPU request that pods should use, in percent, default 80
+	Min int `yaml:"min,omitempty" zero:"the deploy's replicas; leave it out for that"` // minimum replicas, default: the deploy's replicas
+	Max int `yaml:"max,omitempty"`                                                     // maximum replicas
+	// Utilization: percentage of their CPU request that pods should use, default 80
 	Utilization int `yaml:"utilization,omitempty" zero:"80"`
 }
 
-// AutoscalerTolerance is the share by which an autoscaler lets the use of pods differ from its target
+// AutoscalerTolerance is the share by which pod usage may differ from the target before an autoscaler acts
 // (--horizontal-pod-autoscaler-tolerance).
 const AutoscalerTolerance = 0.1
 
-// Needed returns how many pods, each with a CPU request, use that share of it where together they use demand.
+// Needed returns how many pods with this CPU request meet the target if together they use demand.
 func (a Autoscale) Needed(demand, request string) int {
 	n := math.Ceil(float64(milli(demand)) * 100 / (float64(max(milli(request), 1)) * float64(max(a.Utilization, 1))))
 	return min(max(int(n), a.Min), a.Max)
 }
 
-// Enough returns the least number of pods that an autoscaler leaves where needed ones would meet its target.
+// Enough returns the least number of pods at which an autoscaler stops, if needed pods would meet its target.
 func (a Autoscale) Enough(needed int) int {
 	return max(int(math.Ceil(float64(needed)/(1+AutoscalerTolerance))), a.Min)
 }
@@ -37,7 +37,7 @@ func (s *Scenario) Autoscales() bool {
 	return s.anyAction(func(a *Action) bool { return a.Autoscales() })
 }
 
-// HasGangs reports whether pods of the scenario are placed together.
+// HasGangs reports whether the scenario has pods that are scheduled as gangs.
 func (s *Scenario) HasGangs() bool {
 	return s.anyAction(func(a *Action) bool { return a.Gang > 0 })
 }
@@ -56,7 +56,7 @@ func (s *Scenario) anyAction(is func(*Action) bool) bool {
 	})
 }
 
-// Each returns an action for each workload of a count, or the one itself.
+// Each returns one action for each workload of a count, or the action itself.
 func (a *Action) Each() []Action {
 	if a.Count == 0 || a.Kind == "create" {
 		return []Action{*a}
@@ -69,7 +69,7 @@ func (a *Action) Each() []Action {
 	return all
 }
 
-// Awaited names the workloads whose pods podsReady of a phase awaits, each of a count; none means all.
+// Awaited names the workloads that podsReady of a phase awaits, expanding counts; an empty result means all.
 func (s *Scenario) Awaited(p *Phase) []string {
 	var names []string
 	for i := range s.Phases {
@@ -87,7 +87,7 @@ func (s *Scenario) Awaited(p *Phase) []string {
 
 const maxDeployments = 1000 // of one action
 
-// autoscale checks what an action says of its count, autoscalers and demand. deploy is that of its name, nil without one.
+// autoscale checks the count, autoscaler and demand of an action. deploy is the deploy with the action's name, or nil.
 func (v *validator) autoscale(path string, a, deploy *Action) {
 	if a.Count != 0 {
 		v.between(path+".count", float64(a.Count), 1, maxDeployments)

@@ -5,65 +5,65 @@ import (
 	"fmt"
 )
 
-// Batch is objects made from templates: for each iteration, of each template, of each
+// Batch makes objects from templates: for each iteration, each template and each
 // replica.
 type Batch struct {
 	Templates []Template `yaml:"templates,omitempty"` // in this order
 	// Iterations: of all templates, {{.Iteration}} in them, from 0; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first that is made, with the number, names and namespace that it has among
-	// all; default 0
+	// FromIteration: the first iteration to make; numbers, names and namespaces stay the same as when all
+	// are made; default 0
 	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: only those before it are made; default all
+	// ToIteration: make only the iterations before this one; default all
 	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
-	// Namespaces: over which the iterations are spread in equal parts, shared with other batches;
+	// Namespaces: number of namespaces over which the iterations are spread evenly, shared with other batches;
 	// default 1, the run's own
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
 	// Vars: values by name, {{.NAME}} in templates
 	Vars map[string]any `yaml:"vars,omitempty"`
-	// Placement: "nodes" puts a selector and tolerations for the simulated nodes into pods and the
-	// templates of pods (the default, with nodes), "none" does not
+	// Placement: "nodes" adds a selector and tolerations for the simulated nodes to pods and pod
+	// templates (the default, if there are simulated nodes), "none" does not
 	Placement string `yaml:"placement,omitempty"`
 }
 
-// Template is a manifest, or several, as a Go template with sprig's functions; one of File, Text
+// Template is one or several manifests, as a Go template with sprig's functions; set one of File, Text
 // and Object.
 type Template struct {
-	// File: beside the scenario file, or absolute; a directory: what its kustomization builds, or its
+	// File: relative to the scenario file, or absolute; for a directory, the output of its kustomization, or its
 	// files *.yaml, *.yml and *.json
 	File   string `yaml:"file,omitempty"`
-	Text   string `yaml:"text,omitempty"`   // of one or several YAML documents
-	Object any    `yaml:"object,omitempty"` // as YAML, whose texts are templates
+	Text   string `yaml:"text,omitempty"`   // one or several YAML documents
+	Object any    `yaml:"object,omitempty"` // YAML whose texts are templates
 	// Replicas: of each document in each iteration, {{.Replica}} from 1; default 1
 	Replicas int `yaml:"replicas,omitempty" zero:"1"`
-	// EveryIterations: made in each so many-th iteration only, the first among them, and
-	// {{.Iteration}} counts those; default 1
+	// EveryIterations: make the template only in every Nth iteration, starting with the first;
+	// {{.Iteration}} counts only these; default 1
 	EveryIterations int `yaml:"everyIterations,omitempty" zero:"1"`
-	// Vars: beside those of the batch, which they replace
+	// Vars: added to the batch's Vars, and override them
 	Vars map[string]any `yaml:"vars,omitempty"`
 
 	from string // the file that Text was read from
 }
 
-// Has reports whether there are templates.
+// Has reports whether the batch has templates.
 func (b *Batch) Has() bool { return len(b.Templates) > 0 }
 
-// PlacedBatch is a batch and where it stands.
+// PlacedBatch is a batch with its location in the scenario.
 type PlacedBatch struct {
 	*Batch
-	// Name of its load or action, in {{.JobName}}.
+	// Name of the load or action, {{.JobName}} in templates.
 	Name string
-	// Path of the batch in the file, and the phase whose action or load it is of; "": it is of none.
+	// Path of the batch in the file, and the phase of its action or load; "" if it belongs to no phase.
 	Path, Phase string
-	// Verbs are the permissions that making its objects needs, apart by spaces.
+	// Verbs are the permissions needed to make the objects, separated by spaces.
 	Verbs string
-	// OfLoad: its objects are made by the identity of load.
+	// OfLoad: the load's identity makes the objects.
 	OfLoad bool
 
-	templates *[]Template // where they are, of a load too
+	templates *[]Template // points to the templates in the scenario, also for a load
 }
 
-// Batches lists every batch with the path of each: objects, those of actions, of the teardown, of loads.
+// Batches lists all batches with their paths: first objects, then actions, the teardown and loads.
 func (s *Scenario) Batches() []PlacedBatch {
 	var all []PlacedBatch
 	for i := range s.Objects {
@@ -83,7 +83,7 @@ func (s *Scenario) Batches() []PlacedBatch {
 	return all
 }
 
-// Batch is that of a load of objects.
+// Batch returns the batch of a load of objects.
 func (l *Load) Batch() *Batch {
 	return &Batch{
 		Templates: l.Templates, Iterations: l.Iterations, FromIteration: l.FromIteration, ToIteration: l.ToIteration,
@@ -91,7 +91,7 @@ func (l *Load) Batch() *Batch {
 	}
 }
 
-// span is the iterations that are made, from one up to another.
+// span returns the iterations to make: from (inclusive) up to to (exclusive).
 func (b *Batch) span() (from, to int) {
 	if b.ToIteration == 0 {
 		return b.FromIteration, b.Iterations
@@ -99,13 +99,13 @@ func (b *Batch) span() (from, to int) {
 	return b.FromIteration, b.ToIteration
 }
 
-// every is the number of iterations of which a template is made in one.
+// every returns N if the template is made in every Nth iteration.
 func (t *Template) every() int { return max(t.EveryIterations, 1) }
 
-// times is in how many of the first iterations the template is made.
+// times returns in how many of the first iterations the template is made.
 func (t *Template) times(iterations int) int { return (iterations + t.every() - 1) / t.every() }
 
-// BatchNamespaces are those of all batches, the run's own first.
+// BatchNamespaces returns the namespaces of all batches, the run's own first.
 func (s *Scenario) BatchNamespaces(run string) []string {
 	most := 1
 	for _, b := range s.Batches() {
@@ -130,13 +130,13 @@ func (b *Batch) setDefaults() {
 	}
 }
 
-// Bounds of a batch. More objects are taken for a mistake.
+// Bounds of a batch. More objects are assumed to be a mistake.
 const (
 	maxBatch           = 1_000_000
 	maxBatchNamespaces = 10_000
 )
 
-// batchShape checks a batch without its templates' texts, which may be in files.
+// batchShape checks a batch except for its templates' texts, which may be in files.
 func (v *validator) batchShape(path string, b *Batch) {
 	v.between(path+".namespaces", float64(b.Namespaces), 1, maxBatchNamespaces)
 	v.between(path+".iterations", float64(b.Iterations), 1, maxBatch)
@@ -178,14 +178,14 @@ func (v *validator) batchShape(path string, b *Batch) {
 	}
 }
 
-// readTemplates reads the templates' files, of variants too, and renders the first object and
-// the last of each template; relative files lie in dir.
+// readTemplates reads the templates' files, also for variants, and renders the first and the last
+// object of each template; relative paths are relative to dir.
 func (s *Scenario) readTemplates(dir string) error {
 	var errs []error
 	for _, b := range s.Batches() {
 		errs = append(errs, s.readBatch(dir, b))
 	}
-	if err := errors.Join(errs...); err != nil { // the variants have the same to say
+	if err := errors.Join(errs...); err != nil { // the variants would report the same errors
 		return err
 	}
 	for _, v := range s.variants {

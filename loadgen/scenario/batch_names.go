@@ -6,10 +6,11 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// mostCompared bounds the replicas, and the iterations, whose object names are checked for duplicates.
+// mostCompared bounds the replicas and iterations whose object names are checked for duplicates.
 const mostCompared = 50
 
-// checkBatch expands a batch and refuses equal names in it. It is for validation: a run expands its batches several times.
+// checkBatch expands a batch and refuses duplicate names. It runs only during
+// validation, because a run expands its batches several times.
 func (s *Scenario) checkBatch(b PlacedBatch) error {
 	o, err := s.Expand(b)
 	for i := 0; err == nil && i < len(b.Templates); i++ {
@@ -18,7 +19,8 @@ func (s *Scenario) checkBatch(b PlacedBatch) error {
 	return err
 }
 
-// distinct refuses two objects of template i that have one name in a namespace, among its first replicas and iterations, and the last of each.
+// distinct refuses two objects of template i with the same name in one namespace, among its first replicas and
+// iterations, and the last of each.
 func (o *Objects) distinct(i int) error {
 	of := &o.batch.Templates[i]
 	iterations := of.times(o.batch.Iterations)
@@ -55,7 +57,8 @@ func (o *Objects) distinct(i int) error {
 	return nil
 }
 
-// nameReader reads the names of the documents of template i; "" has none. Where the template has a shape it renders the values alone.
+// nameReader reads the names of the documents of template i; "" means no name.
+// If the template has a shape, it renders only the values.
 func (o *Objects) nameReader(i int) func(iteration, replica int) ([]string, error) {
 	var outlines []template.JSON
 	if o.shapes[i] != nil {

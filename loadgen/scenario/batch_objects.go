@@ -16,30 +16,30 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// Objects are those of a batch, in order: iteration by iteration, template by template, replica
-// by replica, document by document. It is for one goroutine.
+// Objects are the objects of a batch, ordered by iteration, then template, then replica,
+// then document. An Objects value is not safe for concurrent use.
 type Objects struct {
 	batch     PlacedBatch
 	scenario  *Scenario
 	seed      int64
 	templates []*template.Template
-	named     []bool            // of each template: it may have its namespace in it
-	shapes    []*template.Shape // of each template; nil: it has none
-	documents []int             // of each template
-	iteration int               // objects of the first, which has all templates
-	even      bool              // all iterations have as many
-	from, to  int               // iterations that are made
-	skipped   int               // objects of those before them
+	named     []bool            // of each template: its text uses .Namespace
+	shapes    []*template.Shape // of each template; nil if it has no shape
+	documents []int             // number of documents of each template
+	iteration int               // objects of the first iteration, which has all templates
+	even      bool              // all iterations have the same number of objects
+	from, to  int               // iterations to make
+	skipped   int               // objects of the iterations before from
 
 	kinds  []ObjectKind
 	kindOf [][]int // by template and document
-	round  []int   // of the objects of any iteration; nil: they differ, or are many
-	lines  [][]int // where they begin, likewise
+	round  []int   // kinds of the objects of any iteration; nil if iterations differ or have many objects
+	lines  [][]int // line where each begins, by template and document
 
-	rendered int // of the last, by its number; math.MinInt: none
+	rendered int // number of the first object of the last rendering; math.MinInt before the first
 	held     []map[string]any
 
-	filled int // of the last values, by the number of the first object; math.MinInt: none
+	filled int // number of the first object of the last values; math.MinInt before the first
 	slots  []string
 	fits   bool
 }
@@ -47,33 +47,33 @@ type Objects struct {
 // ObjectKind is a kind of object in a batch.
 type ObjectKind struct {
 	APIVersion, Kind string
-	// Count is how many objects there are of it.
+	// Count is the number of objects of the kind.
 	Count int
 }
 
-// Object is one of a batch.
+// Object is one object of a batch.
 type Object struct {
 	Manifest map[string]any
-	// APIVersion, Kind and Name of the manifest; a generateName has no name.
+	// APIVersion, Kind and Name of the manifest; Name is empty with generateName.
 	APIVersion, Kind, Name string
 	// Namespace is an index into Scenario.BatchNamespaces.
 	Namespace int
-	// Named objects may have NamespaceMark in their texts, for the name of their namespace.
+	// Named objects may contain NamespaceMark in place of the name of their namespace.
 	Named bool
-	// Placement is that of the batch.
+	// Placement is the batch's Placement.
 	Placement string
-	// Place is where its manifest begins, for errors: FILE:LINE, or the scenario's.
+	// Place is where the manifest begins, for errors: FILE:LINE, or the location in the scenario.
 	Place string
 }
 
-// NamespaceMark stands for the name of an object's namespace, {{.Namespace}} in its template, which only a run knows.
+// NamespaceMark is the placeholder for the name of an object's namespace, {{.Namespace}} in its template, which only a run knows.
 const NamespaceMark = "namespace-of-the-object"
 
-// String is the kind and the name.
+// String returns the kind and the name.
 func (o *Object) String() string { return o.Kind + " " + o.Name }
 
-// Expand compiles the templates of a batch, and renders the first object and the last of each.
-// Errors name file, line and field.
+// Expand compiles the templates of a batch, and renders the first and the last object of each.
+// Errors name the file, line and field.
 func (s *Scenario) Expand(b PlacedBatch) (*Objects, error) {
 	o := &Objects{batch: b, scenario: s, seed: s.Seed, rendered: math.MinInt, filled: math.MinInt, even: true}
 	o.from, o.to = b.span()
@@ -145,7 +145,7 @@ func (o *Objects) count(i int, documents []map[string]any) {
 	}
 }
 
-// check refuses manifests that are not whole.
+// check refuses manifests without apiVersion, kind or name, and unknown kinds of Kubernetes' own groups.
 func (o *Objects) check(i int, first []map[string]any) error {
 	for d, manifest := range first {
 		one := describe(manifest)
@@ -168,7 +168,7 @@ func generated(manifest map[string]any) bool {
 	return name != ""
 }
 
-// kindHint is what is meant by a kind of a group of Kubernetes' own that has none such, else "".
+// kindHint returns a hint if one of Kubernetes' own groups lacks the kind, otherwise "".
 func kindHint(apiVersion, kind string) string {
 	group := ""
 	if gv, err := schema.ParseGroupVersion(apiVersion); err == nil {
@@ -184,7 +184,7 @@ func kindHint(apiVersion, kind string) string {
 		}
 	}
 	if len(kinds) == 0 {
-		return "" // a custom resource: only a cluster knows
+		return "" // a custom resource: only a cluster knows it
 	}
 	for _, of := range builtIns() {
 		if of.kind == kind {
@@ -204,7 +204,7 @@ func describe(manifest map[string]any) Object {
 	return o
 }
 
-// values are what template i is rendered with, and the turn of what it draws.
+// values returns the template values for template i, and the turn for its random draws.
 func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn uint64) {
 	values = map[string]any{
 		"Iteration": iteration / o.batch.Templates[i].every(), "Replica": replica, "JobName": o.batch.Name, "Namespace": NamespaceMark,
@@ -214,7 +214,7 @@ func (o *Objects) values(i, iteration, replica int) (values map[string]any, turn
 	return values, uint64(i)<<56 | uint64(iteration)<<28 | uint64(replica)
 }
 
-// render gives the documents of template i.
+// render returns the documents of template i.
 func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
 	values, turn := o.values(i, iteration, replica)
 	all, err := o.templates[i].Documents(values, o.seed, turn)
@@ -224,7 +224,7 @@ func (o *Objects) render(i, iteration, replica int) ([]map[string]any, error) {
 	return all, nil
 }
 
-// errorf is an error of template i: at its own line in its file, or at the scenario's field.
+// errorf returns an error of template i, at its line in its file or at the scenario's field.
 func (o *Objects) errorf(i int, err error) error {
 	t := &o.batch.Templates[i]
 	of := &template.Error{Msg: err.Error()}
@@ -247,7 +247,7 @@ func (o *Objects) at(i, document int, hint, format string, args ...any) error {
 	return o.errorf(i, &template.Error{Line: o.templates[i].Line(document, o.documents[i]), Msg: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// String is the kinds with their numbers.
+// String lists the kinds with their numbers of objects.
 func (o *Objects) String() string {
 	var parts []string
 	for _, k := range o.kinds {
@@ -258,10 +258,10 @@ func (o *Objects) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Len is how many objects there are.
+// Len returns the number of objects.
 func (o *Objects) Len() int { return o.upTo(o.to) - o.skipped }
 
-// upTo is how many objects the iterations before one have.
+// upTo returns the number of objects in all iterations before the given one.
 func (o *Objects) upTo(iteration int) int {
 	if o.even {
 		return o.iteration * iteration
@@ -274,13 +274,13 @@ func (o *Objects) upTo(iteration int) int {
 	return n
 }
 
-// Kinds are the kinds of object of the first iteration, each once, in their order.
+// Kinds lists the kinds of object in the first iteration, each once, in order.
 func (o *Objects) Kinds() []ObjectKind { return o.kinds }
 
-// longestRound bounds the kinds that are looked up by number.
+// longestRound is the largest iteration whose kinds are looked up by number.
 const longestRound = 4096
 
-// KindAt is the kind of the object of a number, an index into Kinds.
+// KindAt returns the kind of object n as an index into Kinds.
 func (o *Objects) KindAt(n int) int {
 	if o.round != nil {
 		return o.round[(n+o.skipped)%o.iteration]
@@ -289,7 +289,7 @@ func (o *Objects) KindAt(n int) int {
 	return o.kindOf[i][document]
 }
 
-// Firsts are the first object of each kind, of all iterations.
+// Firsts returns the first object of each kind, over all iterations.
 func (o *Objects) Firsts() ([]Object, error) {
 	var all []Object
 	seen := map[int]bool{}
@@ -306,7 +306,7 @@ func (o *Objects) Firsts() ([]Object, error) {
 	return all, nil
 }
 
-// split is what an object's number stands for: template, iteration, replica and document.
+// split returns the template, iteration, replica and document of object n.
 func (o *Objects) split(n int) (i, iteration, replica, document int) {
 	n += o.skipped
 	iteration, rest := n/o.iteration, n%o.iteration
@@ -327,8 +327,8 @@ func (o *Objects) split(n int) (i, iteration, replica, document int) {
 	return i, iteration, rest/o.documents[i] + 1, rest % o.documents[i]
 }
 
-// ResourceOf is the resource of a kind, as "deployments.apps": of Kubernetes' own, or as custom resources are
-// mostly named.
+// ResourceOf returns the resource of a kind, as "deployments.apps". For custom resources it applies the usual
+// naming rules.
 func ResourceOf(apiVersion, kind string) string {
 	gv, _ := schema.ParseGroupVersion(apiVersion)
 	for name, of := range builtIns() {

@@ -2,7 +2,7 @@ package scenario
 
 import "fmt"
 
-// At is the object of a number, whose manifest is the caller's. Those that follow each other cost least.
+// At returns object n, whose manifest the caller may modify. Access in order is cheapest.
 func (o *Objects) At(n int) (Object, error) {
 	i, iteration, replica, document := o.split(n)
 	if first := n - document; o.rendered != first {
@@ -21,7 +21,7 @@ func (o *Objects) At(n int) (Object, error) {
 	return one, nil
 }
 
-// shape finds the shape of template i.
+// shape computes the shape of template i.
 func (o *Objects) shape(i int) error {
 	values, turn := o.values(i, 0, 1)
 	s, err := o.templates[i].NewShape(values, o.seed, turn)
@@ -42,14 +42,14 @@ func (o *Objects) shape(i int) error {
 	return nil
 }
 
-// DocumentAt is the template and the document of the object of a number. Objects of the same have the same Outline.
+// DocumentAt returns the template and document of object n. Objects with equal results have the same Outline.
 func (o *Objects) DocumentAt(n int) [2]int {
 	i, _, _, d := o.split(n)
 	return [2]int{i, d}
 }
 
-// Outline is what the object of a number has in common with others, with slots for the rest, of which there are so many.
-// Nil: nothing is known.
+// Outline returns the parts that object n shares with others, with slots for the rest, and the number of slots.
+// It returns nil if these parts are not known.
 func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	i, _, _, d := o.split(n)
 	s := o.shapes[i]
@@ -61,7 +61,7 @@ func (o *Objects) Outline(n int) (outline *Object, slots int) {
 	return &one, s.Slots()
 }
 
-// Slots are the values for the slots of an object's outline, and its namespace. Not ok: At gives the object.
+// Slots returns the values for the slots of object n's outline, and its namespace. If ok is false, use At.
 func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err error) {
 	i, iteration, replica, document := o.split(n)
 	if o.shapes[i] == nil {
@@ -77,7 +77,7 @@ func (o *Objects) Slots(n int) (slots []string, namespace int, ok bool, err erro
 	return o.slots, iteration * o.batch.Namespaces / o.batch.Iterations, o.fits, nil
 }
 
-// place is where a document of a template begins.
+// place returns where a document of a template begins.
 func (o *Objects) place(i, document int) string {
 	t := &o.batch.Templates[i]
 	line := o.lines[i][document]

@@ -62,7 +62,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 		t.Errorf("namespaces %v", got)
 	}
 	l := Load{Kind: "objects", Name: "fill", Namespaces: 5, Templates: s.Batches()[0].Templates}
-	if got := l.NamespacesIn("run"); len(got) != 1 { // those of batches are there
+	if got := l.NamespacesIn("run"); len(got) != 1 { // BatchNamespaces returns the namespaces of batches
 		t.Errorf("a load of objects has namespaces of its own: %v", got)
 	}
 	all, err := s.Expand(s.Batches()[0])
@@ -109,7 +109,7 @@ func TestObjectsOfABatchInOrder(t *testing.T) {
 	}
 }
 
-// A run's own scenario has the texts of the files, so that it can be run again.
+// The resolved scenario of a run contains the texts of the files, so that it can run again.
 func TestResolvedBatchHasItsFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "all", 1), "all/a.yaml": web, "all/sub/b.yml": web, "all/notes.txt": "x"})
 	s, err := Read(filepath.Join(dir, "s.yaml"), nil)
@@ -129,7 +129,7 @@ func TestResolvedBatchHasItsFiles(t *testing.T) {
 	}
 }
 
-// kubectlOf makes a kubectl on PATH that is a shell script.
+// kubectlOf puts a shell script called kubectl on PATH.
 func kubectlOf(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -139,7 +139,7 @@ func kubectlOf(t *testing.T, script string) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// A kustomization is built by kubectl, and what it builds is a template.
+// kubectl builds a kustomization, and its output is a template.
 func TestBatchOfAKustomization(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"s.yaml": strings.Replace(batches, "web.yaml", "overlay", 1), "overlay/kustomization.yaml": "resources: [web.yaml]", "overlay/web.yaml": web})
 	kubectlOf(t, `[ "$1" = kustomize ] && cat "$2"/web.yaml`)
@@ -198,8 +198,8 @@ func TestErrorsOfBatches(t *testing.T) {
 	}
 }
 
-// Templates of some iterations stand among the others, in the namespaces of their iterations, and count their own; a part of
-// the iterations is what it is among all.
+// Templates with everyIterations are ordered with the other templates, use the namespaces of their iterations, and count only
+// their own iterations. A range of iterations renders the same objects as in the whole batch.
 func TestObjectsOfSomeIterations(t *testing.T) {
 	const text = `
 apiVersion: stormglass/v1alpha1

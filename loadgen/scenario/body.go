@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/template"
 )
 
-// bodyTurns is how many different bodies an operation has, which follow each other again and again.
+// bodyTurns is the number of different bodies of an operation; they repeat in a cycle.
 const bodyTurns = 64
 
 // RenderBodies renders the body of an operation for each turn, as JSON.

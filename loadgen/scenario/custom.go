@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// CustomFigure is the objective of a gate that judges a figure of a measurement of one's own.
+// CustomFigure is the objective of a gate on a figure of a custom measurement.
 const CustomFigure = "custom-figure"
 
-// CustomPart is what a scenario needs from the Go program that runs it.
+// CustomPart is a part of a scenario that the Go program that runs it must provide.
 type CustomPart struct{ Name, Path string }
 
-// CustomActions lists the custom actions, each name once.
+// CustomActions lists the custom actions, one for each name.
 func (s *Scenario) CustomActions() []CustomPart {
 	var all []CustomPart
 	for i, p := range s.Phases {
@@ -25,7 +25,7 @@ func (s *Scenario) CustomActions() []CustomPart {
 	return all
 }
 
-// CustomMeasurements lists the measurements whose figures gates and rows of the table of variants read, each once.
+// CustomMeasurements lists the measurements whose figures are read by gates and rows of the table of variants, each once.
 func (s *Scenario) CustomMeasurements() []CustomPart {
 	var all []CustomPart
 	for _, g := range s.Gates {
@@ -51,7 +51,7 @@ func measurementOf(figure string) string {
 	return name
 }
 
-// figure checks the figure that an objective is of.
+// figure checks the figure of an objective.
 func (v *validator) figure(path, objective, figure string) {
 	measurement, name, ok := strings.Cut(figure, "/")
 	switch {

@@ -6,17 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// CustomResource is one that an object of the run defines.
+// CustomResource is a custom resource that an object of the run defines.
 type CustomResource struct {
 	Name       string // as "databases.example.com"
 	Kind       string
 	Namespaced bool
-	// Early: the setup or objects define it, before the first phase and before loads make their objects.
+	// Early: the setup or the objects define it, before the first phase and before loads make their objects.
 	Early bool
 }
 
-// CustomResources are those that the setup, objects, actions and loads define, in their order. Batches whose files
-// were not read have none.
+// CustomResources lists the custom resources that the setup, objects, actions and loads define, in order. It omits batches
+// whose files were not read.
 func (s *Scenario) CustomResources() []CustomResource {
 	var all []CustomResource
 	add := func(early bool, definition map[string]any) {
@@ -38,7 +38,7 @@ func (s *Scenario) CustomResources() []CustomResource {
 	for i, b := range s.Batches() {
 		expanded, err := s.Expand(b)
 		if err != nil {
-			continue // it is refused where it is read
+			continue // reading its files reports the error
 		}
 		for _, definition := range expanded.definitions() {
 			add(i < len(s.Objects), definition)
@@ -47,7 +47,7 @@ func (s *Scenario) CustomResources() []CustomResource {
 	return all
 }
 
-// CustomResource is the one of a name that the run defines.
+// CustomResource returns the custom resource with the given name that the run defines.
 func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
 	all := s.CustomResources()
 	i := slices.IndexFunc(all, func(c CustomResource) bool { return c.Name == name })
@@ -57,15 +57,15 @@ func (s *Scenario) CustomResource(name string) (c CustomResource, ok bool) {
 	return all[i], true
 }
 
-// DefinedLater are the names of the resources that are served only once an object of the run defines them.
+// DefinedLater lists the names of resources that are served only once an object of the run defines them.
 func (s *Scenario) DefinedLater() []string {
 	return append(namesOf(s.CustomResources(), func(c CustomResource) string { return c.Name }), WidgetResource)
 }
 
-// DefinitionKind is the kind of the definitions of custom resources.
+// DefinitionKind is the kind of custom resource definitions.
 const DefinitionKind = "CustomResourceDefinition"
 
-// definitions are the manifests of the first iteration that define custom resources.
+// definitions returns the manifests of the first iteration that define custom resources.
 func (o *Objects) definitions() []map[string]any {
 	if !slices.ContainsFunc(o.kinds, func(k ObjectKind) bool { return k.Kind == DefinitionKind }) {
 		return nil

@@ -30,7 +30,7 @@ func (s *Scenario) setDefaults() {
 	for _, l := range s.Loads() {
 		l.setDefaults()
 	}
-	kinds := map[string]string{} // of workloads, by name
+	kinds := map[string]string{} // workload kinds by name
 	for i := range s.Phases {
 		for j := range s.Phases[i].Actions {
 			a := &s.Phases[i].Actions[j]
@@ -69,8 +69,8 @@ func (s *Scenario) setDefaults() {
 	}
 }
 
-// Defaults of the objects of a load that are filled in for all kinds, also for
-// those that make none.
+// Defaults for the objects of a load. They are set for all kinds, even for
+// kinds that make no objects.
 const (
 	defaultObjects    = 1
 	defaultNamespaces = 1
@@ -119,7 +119,7 @@ func (o *Operation) setDefaults() {
 	orDefault(&o.Scope, "namespace")
 }
 
-// setDefaults sets those of an action on a workload of a kind, "" if none of the name is known.
+// setDefaults sets the defaults of an action on a workload of the given kind, "" if the workload is unknown.
 func (a *Action) setDefaults(workload string) {
 	switch a.Kind {
 	case "deploy":

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// MayDefine reports whether something that the scenario does in a phase may make the API server serve a resource, written as
-// things.example.com. What hooks, templates and loads of objects make is not known before: they may define any resource of a
-// group that Kubernetes itself does not have.
+// MayDefine reports whether the scenario's phases may make the API server serve a resource, written as
+// things.example.com. The objects of hooks, templates and loads of objects are not known in advance: they may define any
+// resource of a group that Kubernetes itself does not have.
 func (s *Scenario) MayDefine(resource string) bool {
 	_, group, _ := strings.Cut(resource, ".")
 	if !strings.Contains(group, ".") {
-		return false // no custom resource is in such a group
+		return false // custom resources are never in such a group
 	}
 	hidden := slices.ContainsFunc(s.Background, func(l Load) bool { return l.Kind == "objects" })
 	for i := range s.Phases {
@@ -28,7 +28,7 @@ func (s *Scenario) MayDefine(resource string) bool {
 	return hidden && !ownGroup(group)
 }
 
-// ownGroup reports whether a group is one of Kubernetes itself.
+// ownGroup reports whether a group belongs to Kubernetes itself.
 func ownGroup(group string) bool {
 	for name := range builtIns() {
 		if _, of, _ := strings.Cut(name, "."); of == group {

@@ -9,20 +9,20 @@ import (
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 )
 
-// DeviceDriver is the name of the driver of simulated devices.
+// DeviceDriver is the name of the simulated device driver.
 const DeviceDriver = "gpu.stormglass.dev"
 
 const (
-	// maxDevices of a node, which are in one ResourceSlice.
+	// maxDevices bounds the devices of a node, which are in one ResourceSlice.
 	maxDevices = resourcev1.ResourceSliceMaxDevices
 	// maxClaimed bounds the devices of a pod, which are in one ResourceClaim.
 	maxClaimed = resourcev1.AllocationResultsMaxSize
 
-	// allocator is the scheduler's plugin that allocates devices.
+	// allocator is the scheduler plugin that allocates devices.
 	allocator = "DynamicResources"
 )
 
-// mostDevices that a node has.
+// mostDevices returns the largest number of devices of any node.
 func (n *Nodes) mostDevices() int {
 	most := 0
 	for _, s := range n.shapes() {
@@ -31,7 +31,7 @@ func (n *Nodes) mostDevices() int {
 	return most
 }
 
-// devices checks that a node has the devices that each of a deploy's pods claims, and that claims are served.
+// devices checks that a node has the devices that each of a deploy's pods claims, and that the API server serves claims.
 func (v *validator) devices(path string, a *Action) {
 	if a.Devices == 0 || a.Kind != "deploy" {
 		return
@@ -51,7 +51,7 @@ func (v *validator) devices(path string, a *Action) {
 	}
 }
 
-// allocates refuses a profile that leaves pods with claims to nodes without their devices.
+// allocates refuses a profile that schedules pods with claims without allocating their devices.
 func (v *validator) allocates(path string, everywhere schedulerv1.PluginSet) {
 	is := func(p schedulerv1.Plugin) bool { return p.Name == allocator }
 	off := slices.ContainsFunc(everywhere.Disabled, func(p schedulerv1.Plugin) bool { return is(p) || p.Name == "*" })

@@ -28,8 +28,8 @@ func TestScenarioDoc(t *testing.T) {
 	page.Check(t, "Scenario", *update)
 }
 
-// faultKinds lists the kinds of fault with their fields. Those of the control plane have
-// their own page.
+// faultKinds lists the kinds of fault with their fields. The faults of the control plane have
+// a separate page.
 func faultKinds() []byte {
 	var b bytes.Buffer
 	b.WriteString("\n## Kinds of fault\n\nWith the fields that each takes, required ones bold; what each does: [faults.md](faults.md#the-kinds).\n\n")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// UnmarshalText reads a duration; negative ones are refused.
+// UnmarshalText parses a duration; it refuses negative durations.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, near, err := parseDuration(string(text))
 	switch {
@@ -43,15 +43,15 @@ var (
 	spreadForm      = regexp.MustCompile(`^(\S*[a-z])\s*(?:\.{1,3}|…|-|–|,|to)\s*([0-9]\S*)$`)
 )
 
-// parseDuration is time.ParseDuration of what a person means by it: each unit
-// once, the largest first, and no number in the middle that begins with a point.
-// Go reads 2s.20s as 2.2s. near is how what is refused is written, if that is known.
+// parseDuration is a stricter time.ParseDuration: each unit may appear once, the largest
+// first, and only the first number may begin with a point. Go reads 2s.20s as 2.2s. near is
+// the correct form of a refused text, if known.
 func parseDuration(text string) (d time.Duration, near string, err error) {
 	d, err = time.ParseDuration(text)
 	if err != nil {
 		return 0, powerOfTen(text), err
 	}
-	if !durationUnit.MatchString(text) { // Go reads a bare 0, with a sign too
+	if !durationUnit.MatchString(text) { // Go accepts 0 without a unit, even with a sign
 		if text != "0" {
 			return 0, "", errors.New("no unit")
 		}
@@ -60,7 +60,7 @@ func parseDuration(text string) (d time.Duration, near string, err error) {
 	last := 24 * time.Hour
 	ordered := strictDuration.MatchString(text)
 	for _, unit := range durationUnit.FindAllString(text, -1) {
-		size, _ := time.ParseDuration("1" + unit) // it was read above
+		size, _ := time.ParseDuration("1" + unit) // cannot fail: it was parsed above
 		ordered = ordered && size < last
 		last = size
 	}
@@ -70,7 +70,7 @@ func parseDuration(text string) (d time.Duration, near string, err error) {
 	return d, "", nil
 }
 
-// powerOfTen is how a duration with an exponent is written, or "".
+// powerOfTen returns how to write a duration with an exponent, or "".
 func powerOfTen(text string) string {
 	m := powerDuration.FindStringSubmatch(text)
 	if m == nil {
@@ -87,7 +87,7 @@ func powerOfTen(text string) string {
 	return Duration(d).String()
 }
 
-// nearDuration is how a duration with a space or a spelled unit is written, or "".
+// nearDuration returns how to write a duration with a space or a spelled unit, or "".
 func nearDuration(text string) string {
 	m := spelledDuration.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
 	if m == nil {
@@ -111,7 +111,7 @@ func nearDuration(text string) string {
 	return near
 }
 
-// nearSpread is how two durations with something else between them are written, or "".
+// nearSpread returns how to write two durations with a wrong separator, or "".
 func nearSpread(text string) string {
 	m := spreadForm.FindStringSubmatch(text)
 	if m == nil {

@@ -2,13 +2,13 @@ package scenario
 
 import "strings"
 
-// The API of gangs: what serves PodGroups, and the feature gate of both.
+// The API version that serves PodGroups, and the feature gate for gangs.
 const (
 	PodGroupVersion = "scheduling.k8s.io/v1beta1"
 	gangGate        = "GenericWorkload"
 )
 
-// gang checks that a deploy's pods can be a gang, and that the control plane knows of gangs.
+// gang checks that a deploy's pods can be a gang, and that the control plane supports gangs.
 func (v *validator) gang(path string, a *Action) {
 	if a.Gang == 0 || a.Kind != "deploy" || a.WorkloadKind() != Deployment {
 		return

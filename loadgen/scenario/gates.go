@@ -11,10 +11,10 @@ type gatesFile struct {
 	Gates []Gate `yaml:"gates"`
 }
 
-// WithGates returns the scenario with the gates of a file in place of its own, to
+// WithGates returns the scenario with its gates replaced by the gates of a file, to
 // judge a run by gates written after it. The file has one field,
-// gates, written as in a scenario; file is its name in errors, which are joined,
-// one line each. Of a variant's run, gates of other variants are left out.
+// gates, written as in a scenario; errors call it file and are joined,
+// one line each. For a variant's run, gates of other variants are omitted.
 func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Scenario) WithGates(file string, data []byte) (*Scenario, error) {
 	return &c, nil
 }
 
-// gates checks what can be known without the objectives; package gate checks the rest.
+// gates does the checks that need no objectives; package gate does the rest.
 func (v *validator) gates() {
 	seen := map[string]bool{}
 	for i := range v.s.Gates {
@@ -70,8 +70,8 @@ func (v *validator) gates() {
 	}
 }
 
-// oneSource checks that a value comes from an objective or from PromQL, and not
-// from both; does names the use of the value.
+// oneSource checks that a value comes from either an objective or PromQL, not
+// both; does is the verb for the use of the value.
 func (v *validator) oneSource(path, what, does, objective, expr string) bool {
 	switch {
 	case objective == "" && expr == "":

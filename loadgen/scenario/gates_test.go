@@ -34,7 +34,7 @@ func TestWithGates(t *testing.T) {
 	if len(s.Gates) != 1 || s.Gates[0].Name != "old" {
 		t.Errorf("the scenario's own gates became %+v", s.Gates)
 	}
-	// Of a variant's run, those of others are left out.
+	// For a variant's run, gates of other variants are omitted.
 	one, err := s.WithVariant("one")
 	if err != nil {
 		t.Fatal(err)
@@ -68,8 +68,8 @@ func TestWithGatesErrors(t *testing.T) {
 	}
 }
 
-// A run that is over has been, whatever a later version thinks of its scenario.
-// Gates that it is judged by anew are held to all rules.
+// The scenario of a finished run can be read even if a later version would refuse it.
+// New gates that judge it must follow all rules.
 func TestRecordedScenarioIsRead(t *testing.T) {
 	const text = `
 apiVersion: stormglass/v1alpha1

@@ -10,20 +10,20 @@ import (
 	"github.com/stormglass/stormglass/internal/shell"
 )
 
-// Hook is a command that is run on the generator's machine before or after a phase.
+// Hook is a command that runs on the generator's machine before or after a phase.
 type Hook struct {
-	// Run: a program and its arguments, as [sh, -c, "kubectl get nodes | wc -l"]; no shell is put before them
+	// Run: a program and its arguments, as [sh, -c, "kubectl get nodes | wc -l"]; no shell is added
 	Run []string `yaml:"run"`
-	// Within: bound of its time, default 1m
+	// Within: time limit, default 1m
 	Within Duration `yaml:"within,omitempty" zero:"1m"`
-	// Required: whether the run ends when the command fails, default true; false: it is noted
+	// Required: whether a failure of the command ends the run, default true; false: the failure is noted
 	Required *bool `yaml:"required,omitempty"`
 }
 
 const defaultHook = time.Minute
 
-// String is the command as a shell takes it, on one line: a word with characters that a terminal does not print is
-// quoted as in Go, so that nothing of a command is hidden from who is to agree to it.
+// String returns the command on one line, quoted for a shell. Words with non-printable characters are
+// quoted as in Go, so that nothing is hidden from the person who approves the command.
 func (h *Hook) String() string {
 	var words []string
 	for _, w := range h.Run {
@@ -36,22 +36,22 @@ func (h *Hook) String() string {
 	return strings.Join(words, " ")
 }
 
-// MustPass reports whether the run ends when the command fails.
+// MustPass reports whether a failure of the command ends the run.
 func (h *Hook) MustPass() bool { return h.Required == nil || *h.Required }
 
-// PlacedHook is a hook and where it stands.
+// PlacedHook is a hook with its location in the scenario.
 type PlacedHook struct {
 	*Hook
-	// Phase and When, "before" or "after" it.
+	// Phase is the phase's name. When is "before" or "after".
 	Phase, When string
 	// Path of the hook in the file.
 	Path string
 }
 
-// String is "before storm: COMMAND".
+// String returns "before storm: COMMAND".
 func (h PlacedHook) String() string { return h.When + " " + h.Phase + ": " + h.Hook.String() }
 
-// Hooks lists the hooks of all phases in the order in which they are run.
+// Hooks lists the hooks of all phases in the order in which they run.
 func (s *Scenario) Hooks() []PlacedHook {
 	var all []PlacedHook
 	for i := range s.Phases {
@@ -61,7 +61,7 @@ func (s *Scenario) Hooks() []PlacedHook {
 	return all
 }
 
-// hooks are those of a phase, which is the i-th, before or after it.
+// hooks returns the hooks before or after phase i.
 func (p *Phase) hooks(i int, when string) (all []PlacedHook) {
 	hooks := p.Before
 	if when == "after" {
@@ -73,7 +73,7 @@ func (p *Phase) hooks(i int, when string) (all []PlacedHook) {
 	return all
 }
 
-// DropHooks leaves all hooks out, of the scenario and its variants.
+// DropHooks removes all hooks from the scenario and its variants.
 func (s *Scenario) DropHooks() {
 	for _, v := range append([]*Scenario{s}, s.variants...) {
 		for i := range v.Phases {

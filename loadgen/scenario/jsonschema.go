@@ -5,6 +5,6 @@ import _ "embed"
 //go:embed schema.json
 var schemaFile []byte
 
-// Schema is the JSON Schema (draft 2020-12) of a scenario file, made from the fields of Scenario, their comments and
-// what validation says of them.
+// Schema returns the JSON Schema (draft 2020-12) of a scenario file, generated from the fields of Scenario, their comments and
+// the answers of validation.
 func Schema() []byte { return schemaFile }

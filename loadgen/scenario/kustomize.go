@@ -16,14 +16,14 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// kustomizations are the names of the file that makes a directory a kustomization.
+// kustomizations lists the file names that make a directory a kustomization.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// manifestText is a text of manifests and the name that errors in it have.
+// manifestText is the text of one or several manifests, with the name for its errors.
 type manifestText struct{ name, text string }
 
-// kustomize builds a kustomization by a kubectl: that of controlplane, beside this program or on PATH, or another on PATH.
-// Linked in, kustomize would make loadgen a third larger.
+// kustomize builds a kustomization with kubectl. It uses the kubectl of a controlplane program next to this program or on PATH,
+// otherwise a kubectl on PATH. Linking kustomize in would make loadgen a third larger.
 func kustomize(dir string) (string, error) {
 	if err := regularBelow(dir); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func kustomize(dir string) (string, error) {
 	defer cancel()
 	build := exec.CommandContext(ctx, "kubectl", "kustomize", dir)
 	if self, err := os.Executable(); err == nil {
-		if found, err := commandline.Find(self, "controlplane"); err == nil { // which is kubectl by that name
+		if found, err := commandline.Find(self, "controlplane"); err == nil { // controlplane acts as kubectl under that name
 			build.Path, build.Err = found, nil
 		}
 	}
@@ -50,25 +50,25 @@ func kustomize(dir string) (string, error) {
 	return string(text), nil
 }
 
-// kustomizeWithin bounds the build of a kustomization.
+// kustomizeWithin is the time limit for building a kustomization.
 const kustomizeWithin = time.Minute
 
-// regularBelow returns an error for the first file below a directory that is not regular: reading a pipe may never end.
+// regularBelow returns an error for the first file below a directory that is not regular, because reading a pipe may block forever.
 func regularBelow(dir string) error {
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return userfile.Cause(err)
 		}
-		info, err := os.Stat(path) // of what a link leads to
+		info, err := os.Stat(path) // follows links
 		if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is not a regular file", path)
 		}
-		return nil // a link that leads nowhere is for kustomize to tell
+		return nil // kustomize reports broken links
 	})
 }
 
-// readManifests reads a file, what a kustomization builds, or the files of another directory in the order of their names;
-// relative ones lie in dir.
+// readManifests reads a file, the output of a kustomization, or the files of any other directory in the order of their names;
+// a relative name is relative to dir.
 func readManifests(dir, name string) ([]manifestText, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)

@@ -20,25 +20,25 @@ import (
 //go:embed catalogue
 var catalogue embed.FS
 
-// Names lists the built-in scenarios in order: "rollout-500", "features/WatchList".
+// Names lists the built-in scenarios in alphabetical order: "rollout-500", "features/WatchList".
 func Names() (names []string) {
-	_ = fs.WalkDir(catalogue, "catalogue", func(path string, f fs.DirEntry, err error) error { // embedded: there is no error
+	_ = fs.WalkDir(catalogue, "catalogue", func(path string, f fs.DirEntry, err error) error { // embedded files give no error
 		if name, ok := strings.CutSuffix(path, ".yaml"); ok {
 			names = append(names, strings.TrimPrefix(name, "catalogue/"))
 		}
 		return err
 	})
-	slices.Sort(names) // without the ending they are in another order
+	slices.Sort(names) // without the ending, the order differs
 	return names
 }
 
-// featurePrefix begins the names of the scenarios that compare a feature gate off and on.
+// featurePrefix is the name prefix of scenarios that compare a feature gate off and on.
 const featurePrefix = "features/"
 
 // OfFeature reports whether a built-in scenario compares a feature gate off and on.
 func OfFeature(name string) bool { return strings.HasPrefix(name, featurePrefix) }
 
-// Source is the text of a built-in scenario.
+// Source returns the text of a built-in scenario.
 func Source(name string) ([]byte, error) {
 	data, err := catalogue.ReadFile("catalogue/" + name + ".yaml")
 	if err != nil {
@@ -47,10 +47,10 @@ func Source(name string) ([]byte, error) {
 	return data, nil
 }
 
-// traceEnding is that of the catalogue's traces.
+// traceEnding is the file name ending of the catalogue's traces.
 const traceEnding = ".trace.gz"
 
-// TraceSource is a trace of the catalogue, by its file's name: what a built-in replay sends.
+// TraceSource returns a trace of the catalogue by its file name, for built-in replays.
 func TraceSource(file string) ([]byte, error) {
 	if !strings.HasSuffix(file, traceEnding) {
 		return nil, fs.ErrNotExist
@@ -63,9 +63,9 @@ func unknown(name string) error {
 	return fmt.Errorf("no scenario %q (%s)", name, hint)
 }
 
-// Read reads a built-in scenario by name, or a file by path, lays the
-// "path=value" overrides over it, fills in defaults and validates. All errors
-// are joined, one line each. The files of replays and templates are read too.
+// Read reads a built-in scenario by name, or a file by path, applies the
+// "path=value" overrides, fills in defaults and validates. It joins all
+// errors, one line each. It also reads the files of replays and templates.
 func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	if data, err := Source(nameOrFile); err == nil {
 		s, err := Parse(nameOrFile+".yaml", data, overrides)
@@ -88,8 +88,8 @@ func Read(nameOrFile string, overrides []string) (*Scenario, error) {
 	return s, s.readFiles(filepath.Dir(nameOrFile))
 }
 
-// ReadStdin is Read of a scenario that comes by standard input. Relative files
-// lie in the working directory.
+// ReadStdin is like Read for a scenario on standard input. Relative files
+// are relative to the working directory.
 func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scenario, error) {
 	data, err := userfile.Stdin(ctx, stdin, userfile.Text)
 	if err != nil {
@@ -102,12 +102,12 @@ func ReadStdin(ctx context.Context, stdin io.Reader, overrides []string) (*Scena
 	return s, s.readFiles(".")
 }
 
-// readFiles reads the files that the scenario names; relative ones lie in dir.
+// readFiles reads the files that the scenario names; relative paths are relative to dir.
 func (s *Scenario) readFiles(dir string) error {
 	return errors.Join(s.readReplays(dir), s.readTemplates(dir))
 }
 
-// Parse reads a scenario from data; file is its name in errors.
+// Parse reads a scenario from data; errors call it file.
 func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	s, err := parseAll(file, data, overrides)
 	if len(overrides) == 0 {
@@ -121,8 +121,8 @@ func Parse(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// Check runs a check on the scenario. Errors that it would not give without the
-// scenario's overrides name these.
+// Check runs a check on the scenario. Errors that would not occur without the
+// scenario's overrides name these overrides.
 func (s *Scenario) Check(check func(*Scenario) error) error {
 	err := check(s)
 	if err == nil || s.original == nil {
@@ -142,12 +142,12 @@ func parseAll(file string, data []byte, overrides []string) (*Scenario, error) {
 	return s, nil
 }
 
-// ParseRecorded reads the scenario of a run that is over.
+// ParseRecorded reads the scenario of a finished run.
 func ParseRecorded(file string, data []byte) (*Scenario, error) {
 	return parse(&Scenario{recorded: true}, file, data, nil, nil)
 }
 
-// ReadRecorded reads the scenario of a run directory, and the files that its loads need.
+// ReadRecorded reads the scenario of a run directory and the files that its loads need.
 func ReadRecorded(file string) (*Scenario, error) {
 	data, err := userfile.Read(file, userfile.Text)
 	if err != nil {
@@ -160,10 +160,10 @@ func ReadRecorded(file string) (*Scenario, error) {
 	return s, s.readFiles(filepath.Dir(file))
 }
 
-// Recorded reports whether the scenario is that of a run that is over.
+// Recorded reports whether the scenario is from a finished run.
 func (s *Scenario) Recorded() bool { return s.recorded }
 
-// parse reads a scenario into s, or with an overlay one of its variants, whose name s has.
+// parse reads a scenario into s. With an overlay, it reads the variant with the name in s.
 func parse(s *Scenario, file string, data []byte, overrides []string, overlay func(*strictyaml.Document) error) (*Scenario, error) {
 	doc, err := strictyaml.Parse(file, data)
 	if err != nil {
@@ -197,19 +197,19 @@ func parse(s *Scenario, file string, data []byte, overrides []string, overlay fu
 	return s, nil
 }
 
-// Errorf is an error at a field of the scenario's file: "FILE:LINE: PATH:
-// MESSAGE (HINT)". Items of lists are named or numbered: "gates.recovered.max".
+// Errorf returns an error at a field of the scenario's file: "FILE:LINE: PATH:
+// MESSAGE (HINT)". List items appear by name or number: "gates.recovered.max".
 func (s *Scenario) Errorf(path, hint, format string, args ...any) error {
 	if s.doc == nil {
-		s.doc = &strictyaml.Document{File: s.Name} // built in code: no lines to name
+		s.doc = &strictyaml.Document{File: s.Name} // built in code: there are no lines
 	}
 	return s.doc.Errorf(path, hint, format, args...)
 }
 
-// Resolved is the scenario with overrides and defaults in it, as YAML that Parse reads again.
+// Resolved returns the scenario with overrides and defaults applied, as YAML for Parse.
 func (s *Scenario) Resolved() ([]byte, error) { return yaml.Marshal(s) }
 
-// DropGates leaves gates out, by name, of the scenario and its variants.
+// DropGates removes gates by name from the scenario and its variants.
 func (s *Scenario) DropGates(names []string) error {
 	for _, name := range names {
 		named := func(g Gate) bool { return g.Name == name }
@@ -225,7 +225,7 @@ func (s *Scenario) DropGates(names []string) error {
 	return nil
 }
 
-// Phase is the phase of that name, or nil.
+// Phase returns the phase with the given name, or nil.
 func (s *Scenario) Phase(name string) *Phase {
 	if i := slices.Index(s.PhaseNames(), name); i >= 0 {
 		return &s.Phases[i]
@@ -233,12 +233,12 @@ func (s *Scenario) Phase(name string) *Phase {
 	return nil
 }
 
-// PhaseNames lists the phases in order.
+// PhaseNames lists the names of the phases in order.
 func (s *Scenario) PhaseNames() []string {
 	return namesOf(s.Phases, func(p Phase) string { return p.Name })
 }
 
-// Loads lists every load, background first, with the path of each.
+// Loads lists all loads with their paths, background loads first.
 func (s *Scenario) Loads() []PlacedLoad {
 	var all []PlacedLoad
 	for i := range s.Background {
@@ -260,7 +260,7 @@ func (s *Scenario) DeletesNamespaces() bool {
 	})
 }
 
-// PlacedLoad is a load and where it stands.
+// PlacedLoad is a load with its location in the scenario.
 type PlacedLoad struct {
 	*Load
 	// Phase is empty for a background load.
@@ -269,7 +269,7 @@ type PlacedLoad struct {
 	Path string
 }
 
-// ForNodes is a scenario of nothing but simulated nodes.
+// ForNodes returns a scenario that contains only simulated nodes.
 func ForNodes(count int, fidelity string, overrides []string) (*Scenario, error) {
 	text := fmt.Sprintf("apiVersion: %s\nkind: %s\nname: nodes\nphases: [{name: nodes, for: 24h}]\n", APIVersion, Kind)
 	sets := []string{fmt.Sprintf("nodes.count=%d", count), "nodes.fidelity=" + fidelity}

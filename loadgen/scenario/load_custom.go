@@ -1,7 +1,7 @@
 package scenario
 
-// customKind describes loads whose requests are made by the program that runs the
-// scenario.
+// customKind describes loads whose requests the program that runs the scenario
+// sends.
 func customKind() loadKind {
 	return loadKind{
 		name: "custom", example: "[{kind: custom, name: login, rate: 50/s}]", results: []LoadResult{RequestResults},

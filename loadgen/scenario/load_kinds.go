@@ -2,43 +2,43 @@ package scenario
 
 import "slices"
 
-// loadKind describes a kind of load: what is asked about a load by its kind is a
-// field of it. The zero value of a field is that of a load of plain requests.
+// loadKind describes a kind of load: every property that depends on the kind is a
+// field. The zero value of each field describes a load of plain requests.
 type loadKind struct {
 	name string
-	// example is a list of loads with one of the kind, for hints.
+	// example is a list with one load of the kind, for hints.
 	example string
-	// results that objectives judge its loads by.
+	// results are the results by which objectives judge its loads.
 	results []LoadResult
-	// watches: its rate is that of opening watches, which end after the loads that
-	// write to what they watch, with Hold at the end of the run.
+	// watches: its rate is the rate of opening watches. These end after the loads that
+	// write to the watched objects, or with Hold at the end of the run.
 	watches bool
-	// unpaced: its arrivals are not those of Arrival and Shape.
+	// unpaced: Arrival and Shape do not determine its arrivals.
 	unpaced bool
-	// traced: its requests are those of a trace, at their times.
+	// traced: it sends the requests of a trace, at their times.
 	traced bool
 
-	// objects that a load works on unless it says how many; 0: it has none of its own.
+	// objects is the default number of objects that a load works on; 0 if it has no own objects.
 	objects int
-	// manifests: the objects are of the resources that its operations name, and take
+	// manifests: the objects are of the resources in its operations, and take
 	// namespaces, sizes and a manifest.
 	manifests bool
-	// namespaces: it takes namespaces, also without objects of its own.
+	// namespaces: it takes namespaces, even without own objects.
 	namespaces bool
-	// fixed refuses an Operation in the load. operations are its own instead;
-	// none: what it writes belongs to the load that it names.
+	// fixed refuses an Operation in the load. operations replace it; a kind such as
+	// changes or streams has no operations.
 	fixed      *refusal
 	operations []Operation
 
-	// fields that loads of the kind take and not all others do, with whether the load
-	// sets them; not those of its objects.
+	// fields returns the fields that this kind takes but not every kind, and whether the load
+	// sets them. It excludes the fields of the load's objects.
 	fields func(*Load) []field
-	// defaults of those fields; nil: none.
+	// defaults sets the defaults of these fields; may be nil.
 	defaults func(*Load)
-	// validate checks what all loads do not have in common. open are the watches
+	// validate checks what is specific to the kind. open are the watches
 	// that the load may name, nil in the background.
 	validate func(v *validator, path string, l *Load, open map[string]*Load)
-	// plausible checks what the load comes to in its time. Nil: what all do.
+	// plausible checks what the load can do in its time. If nil, only the checks of all loads apply.
 	plausible func(*forecast, PlacedLoad)
 }
 
@@ -48,7 +48,7 @@ func loadKinds() []loadKind {
 	return []loadKind{requestsKind(), watchesKind(), changesKind(), historyKind(), streamsKind(), objectsKind(), replayKind(), customKind()}
 }
 
-// LoadKinds lists the names of the kinds of load.
+// LoadKinds lists the names of all kinds of load.
 func LoadKinds() []string { return loadKindsThat(func(loadKind) bool { return true }) }
 
 func loadKindsThat(hold func(loadKind) bool) []string {
@@ -69,19 +69,19 @@ func (l *Load) kind() loadKind {
 	return loadKind{}
 }
 
-// LoadResult is a sort of result that objectives judge loads by; empty is none.
+// LoadResult is a kind of result that objectives judge loads by; empty means no result.
 type LoadResult string
 
-// The results that loads give.
+// The results of loads.
 const (
 	RequestResults  LoadResult = "requests"
-	WatchResults    LoadResult = "watches"    // of opening and holding watches
-	DeliveryResults LoadResult = "deliveries" // of what a load writes, by the watches that it names
+	WatchResults    LoadResult = "watches"    // from opening and holding watches
+	DeliveryResults LoadResult = "deliveries" // of a load's writes, by the watches that it names
 	HistoryResults  LoadResult = "history"
 	ReplayResults   LoadResult = "replay"
 )
 
-// Results are those that the load gives, each under the name of a load.
+// Results returns the load's results, each with the name of the load that it is reported for.
 func (l *Load) Results() map[LoadResult]string {
 	all := map[LoadResult]string{}
 	for _, r := range l.kind().results {
@@ -93,7 +93,7 @@ func (l *Load) Results() map[LoadResult]string {
 	return all
 }
 
-// LoadExample is a list of loads, in YAML, that give a result.
+// LoadExample returns a list of loads, in YAML, that give the result.
 func LoadExample(r LoadResult) string {
 	for _, k := range loadKinds() {
 		if slices.Contains(k.results, r) {
@@ -103,12 +103,12 @@ func LoadExample(r LoadResult) string {
 	return ""
 }
 
-// OpensWatches reports whether the load's rate is that of opening watches, which end
-// after the loads that write to what they watch.
+// OpensWatches reports whether the load's rate is the rate of opening watches. These end
+// after the loads that write to the watched objects.
 func (l *Load) OpensWatches() bool { return l.kind().watches }
 
-// Operations are what the load does, or what its watches watch. Of a load that
-// writes the objects of another there are none.
+// Operations lists what the load does, or what its watches watch. It is empty for kinds
+// without operations, such as changes, streams and replay.
 func (l *Load) Operations() []Operation {
 	switch k := l.kind(); {
 	case k.fixed != nil:

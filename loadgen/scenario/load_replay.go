@@ -11,29 +11,29 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/trace"
 )
 
-// Replayed is what a load of kind "replay" has.
+// Replayed contains the fields of a load of kind "replay".
 type Replayed struct {
-	// Trace: file of a replay, as `loadgen record` writes it; beside the scenario file, or absolute
+	// Trace: file of a replay, as written by `loadgen record`; relative to the scenario file, or absolute
 	Trace string `yaml:"trace,omitempty"`
-	// Speed: of a replay: 2 halves the times of all requests but renewals of leases; default 1
+	// Speed: of a replay; 2 halves the times of all requests except lease renewals; default 1
 	Speed float64 `yaml:"speed,omitempty" zero:"1"`
-	// Copies: of a replay, of each client of the trace, shifted in time; default 1
+	// Copies: of a replay, number of copies of each client of the trace, shifted in time; default 1
 	Copies int `yaml:"copies,omitempty" zero:"1"`
-	// OnMissing: requests for resources that the API server lacks: "fail" (the default) or "drop"
-	// (leave them out, counted)
+	// OnMissing: for requests for resources that the API server lacks: "fail" (the default) or "drop"
+	// (leave them out, and count them)
 	OnMissing string `yaml:"onMissing,omitempty"`
 
-	// Recorded is the trace as read from Trace; nil where only the scenario's text was read.
+	// Recorded is the trace as read from Trace; nil if only the scenario's text was read.
 	Recorded *trace.Trace `yaml:"-"`
 
-	data []byte // of the file
+	data []byte // content of the file
 }
 
 // Bounds of a replay.
 const (
 	minSpeed, maxSpeed = 0.01, 100
 	maxCopies          = 100
-	maxActors          = 2000 // users of all copies
+	maxActors          = 2000 // users in all copies
 	maxNamespaces      = 1000
 )
 
@@ -66,7 +66,7 @@ func (v *validator) replay(path string, l *Load) {
 	v.oneOf(path+".onMissing", l.OnMissing, "fail", "drop")
 }
 
-// readTrace reads the trace of a replay; a relative file lies in dir, or of a built-in scenario ("") in the catalogue.
+// readTrace reads the trace of a replay. A relative path is relative to dir; if dir is "" (a built-in scenario), to the catalogue.
 func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	if data, err := TraceSource(l.Trace); dir == "" && err == nil {
 		t, err := trace.LoadData(l.Trace, data)
@@ -96,7 +96,7 @@ func (s *Scenario) readTrace(l PlacedLoad, dir string) error {
 	return s.replays(l, t, data)
 }
 
-// replays gives a load its trace, if it is not too large.
+// replays assigns the trace to the load, unless it is too large.
 func (s *Scenario) replays(l PlacedLoad, t *trace.Trace, data []byte) error {
 	fail := func(field, hint, format string, args ...any) error {
 		return s.Errorf(l.Path+"."+field, hint, format, args...)
@@ -132,8 +132,8 @@ func (l *Load) bundleTrace(files map[string][]byte) {
 	l.Trace, files[name] = name, l.data
 }
 
-// traceNamespaces is how many namespaces a replay works in, beside the run's own: one for each of the trace in each
-// copy, and one for objects that are in none.
+// traceNamespaces returns how many namespaces a replay uses in addition to the run's own: one for each namespace of the
+// trace in each copy, and one for objects without a namespace.
 func (l *Load) traceNamespaces() int {
 	if l.Recorded == nil {
 		return 0
@@ -141,10 +141,10 @@ func (l *Load) traceNamespaces() int {
 	return len(l.Recorded.Namespaces)*l.Copies + 1
 }
 
-// Impersonates reports whether the load's requests are made as several users.
+// Impersonates reports whether the load sends requests as several users.
 func (l *Load) Impersonates() bool { return len(l.Tenants) > 0 || l.kind().traced }
 
-// ActorUser is the user that a copy of a trace's actor is replayed as.
+// ActorUser returns the user that replays the requests of an actor in one copy of the trace.
 func (l *Load) ActorUser(a trace.Actor, copy int) string {
 	name := a.Name
 	if a.As != "" {
@@ -153,7 +153,7 @@ func (l *Load) ActorUser(a trace.Actor, copy int) string {
 	return TenantUser(fmt.Sprintf("%s-%d:%s", l.Name, copy, name))
 }
 
-// Users are those that the load's requests are made as, beside its own.
+// Users returns the users that the load impersonates, in addition to its own.
 func (l *Load) Users() []string {
 	var all []string
 	for _, t := range l.Tenants {
@@ -171,7 +171,7 @@ func (l *Load) Users() []string {
 	return all
 }
 
-// Objectives and bounds of the gates that every replay has.
+// Objectives and bounds of the gates that are added to every replay.
 const (
 	replayRate       = "replay-rate-error"
 	replayDispersion = "replay-dispersion-error"
@@ -179,8 +179,8 @@ const (
 	mostDispersion   = "10%"
 )
 
-// addReplayGates gives each replay the gates of its fidelity that the scenario does not have. The scenario of a run that
-// is over has those that it was judged by.
+// addReplayGates adds the fidelity gates that the scenario does not have for each replay. A finished run keeps
+// the gates that judged it.
 func (s *Scenario) addReplayGates() {
 	if s.recorded {
 		return
@@ -207,7 +207,7 @@ func (s *Scenario) addReplayGates() {
 	}
 }
 
-// replayLengths warns of replays that have another length than their traces.
+// replayLengths warns of replays that are longer or shorter than their traces.
 func (s *Scenario) replayLengths() []string {
 	var all []string
 	for _, l := range s.Loads() {

@@ -23,7 +23,7 @@ phases:
 gates: [{name: errors, objective: request-errors, max: 5%%}]
 `
 
-// writeTrace writes a trace of as many requests, one a second, each by an actor and in a namespace of its own.
+// writeTrace writes a trace with one request a second, each by a different actor and in a different namespace.
 func writeTrace(t *testing.T, file string, requests int) {
 	t.Helper()
 	h := trace.Header{Start: time.Unix(1e9, 0), Length: trace.Micros(requests) * 1e6, Requests: int64(requests), Source: "a test"}

@@ -1,6 +1,6 @@
 package scenario
 
-// streamSubresources are the subresources of pods that the kinds of stream are asked of.
+// streamSubresources maps the kinds of stream to subresources of pods.
 var streamSubresources = map[string]string{"logs": "log", "exec": "exec", "attach": "attach", "portForward": "portforward"}
 
 func streamsKind() loadKind {
@@ -25,5 +25,5 @@ func streamsKind() loadKind {
 	}
 }
 
-// PodSubresource is the subresource of pods that the load opens streams to, or "".
+// PodSubresource returns the subresource of pods to which the load opens streams, or "".
 func (l *Load) PodSubresource() string { return streamSubresources[l.Stream] }

@@ -11,13 +11,13 @@ import (
 //go:embed measured.txt
 var measured string
 
-// Memory is the most memory that recorded runs of a built-in scenario took: the sum of the largest resident sets of a plane's
-// processes, and of loadgen.
+// Memory is the peak memory of recorded runs of a built-in scenario: the sum of the largest resident sets of a plane's
+// processes, and the largest resident set of loadgen.
 type Memory struct {
 	Plane, Loadgen Bytes
 }
 
-// RecordedMemory is the memory of a built-in scenario; false: no run of it was recorded.
+// RecordedMemory returns the memory of a built-in scenario, or false if no run of it was recorded.
 func RecordedMemory(name string) (Memory, bool) {
 	for line := range strings.Lines(measured) {
 		rest, found := strings.CutPrefix(line, name+" ")
@@ -34,10 +34,10 @@ func RecordedMemory(name string) (Memory, bool) {
 	return Memory{}, false
 }
 
-// String is the sum of both: "1.12 GB".
+// String returns the sum of both: "1.12 GB".
 func (m Memory) String() string { return decimal(m.Plane + m.Loadgen) }
 
-// decimal writes a size as the table of a run's cost does: "989 MB", "1.12 GB".
+// decimal formats a size as in the table of a run's cost: "989 MB", "1.12 GB".
 func decimal(b Bytes) string {
 	if b < 1e9 {
 		return fmt.Sprintf("%.0f MB", float64(b)/1e6)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The memory that the catalogue lists is what docs/sizing.md lists, of scenarios that there are.
+// The catalogue lists the same memory as docs/sizing.md, and only for existing scenarios.
 func TestRecordedMemoryIsThatOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/sizing.md")
 	if err != nil {
@@ -48,7 +48,7 @@ func TestMemoryOfAScenarioThatWasNotRecorded(t *testing.T) {
 	if m, ok := RecordedMemory("no-such"); ok || m != (Memory{}) {
 		t.Errorf("%+v", m)
 	}
-	if m, ok := RecordedMemory("watch-flood"); !ok || m.Plane != 989e6 || m.Loadgen != 128e6 { // beside watch-flood-20000
+	if m, ok := RecordedMemory("watch-flood"); !ok || m.Plane != 989e6 || m.Loadgen != 128e6 { // not confused with watch-flood-20000
 		t.Errorf("%+v, %v", m, ok)
 	}
 }

@@ -1,11 +1,11 @@
 package scenario
 
-// DefaultMinAchieved is the share of what a load or an action is asked below which a run does not pass, where the scenario says nothing.
-// It is Stormglass' own: 5% are more than jitter and rounding take.
+// DefaultMinAchieved is the default for the least share of its requested work that a load or an action must achieve for the
+// run to pass. The value is Stormglass's choice: jitter and rounding take less than 5%.
 const DefaultMinAchieved = 0.95
 
-// LeastAchieved is the share that a load or an action with its own MinAchieved must achieve, and whether it or the scenario says so. Nil:
-// it says nothing. A nil Scenario has the default.
+// LeastAchieved returns the share that a load or an action with its own MinAchieved must achieve. said is false if neither it
+// nor the scenario sets the share. own may be nil. A nil Scenario has the default.
 func (s *Scenario) LeastAchieved(own *Bound) (least float64, said bool) {
 	switch {
 	case own != nil:

@@ -2,7 +2,7 @@ package scenario
 
 import "cmp"
 
-// How simulated nodes authenticate to the API server: values of Nodes.Identity.
+// Values of Nodes.Identity: how simulated nodes authenticate to the API server.
 const (
 	IdentityCertificate = "certificate"
 	IdentityToken       = "token"
@@ -12,5 +12,5 @@ const (
 // Identities lists the values of Nodes.Identity.
 func Identities() []string { return []string{IdentityAuto, IdentityCertificate, IdentityToken} }
 
-// IdentityKind is Identity with its default.
+// IdentityKind returns Identity, or its default if empty.
 func (n Nodes) IdentityKind() string { return cmp.Or(n.Identity, IdentityAuto) }

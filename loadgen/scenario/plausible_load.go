@@ -12,10 +12,10 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// defaultQuota is etcd's quota of its backend where none is set.
+// defaultQuota is etcd's default backend quota.
 const defaultQuota = 2 << 30
 
-// loads checks what loads can come to in the time that they have, and what they keep in etcd.
+// loads checks what loads can do in their time, and what they store in etcd.
 func (c *forecast) loads() {
 	for _, l := range c.v.s.Loads() {
 		c.arrivals(l)
@@ -27,7 +27,7 @@ func (c *forecast) loads() {
 	c.controllers()
 }
 
-// controllers refuses to wait for pods that no controller makes, or for nodes that none watches.
+// controllers refuses to wait for pods that no controller makes, or for nodes that no controller watches.
 func (c *forecast) controllers() {
 	const flag = "controlPlane.controllerManager.flags.controllers"
 	list, set := c.v.s.ControlPlane.ControllerManager.Flags["controllers"]
@@ -38,7 +38,7 @@ func (c *forecast) controllers() {
 	for i := range c.v.s.Phases {
 		until := c.v.s.Phases[i].Until.Text
 		for _, full := range map[string][]string{"podsReady": {"deployment-controller", "replicaset-controller"}, "nodesNotReady": {"node-lifecycle-controller"}}[until] {
-			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its older name
+			name := strings.ReplaceAll(strings.TrimSuffix(full, "-controller"), "-", "") // its former name
 			on := slices.Contains(words, name) || slices.Contains(words, full)
 			off := slices.Contains(words, "-"+name) || slices.Contains(words, "-"+full) || !slices.Contains(words, "*")
 			if !on && off {
@@ -49,7 +49,7 @@ func (c *forecast) controllers() {
 	}
 }
 
-// longest is the time that a load has at most: that of its phase, or of all.
+// longest returns the maximum time of a load: the length of its phase, or of all phases.
 func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	var all time.Duration
 	for i := range s.Phases {
@@ -63,7 +63,7 @@ func (s *Scenario) longest(l PlacedLoad) time.Duration {
 	return all
 }
 
-// FixedLength is the time that a load has, 0 where a phase of it ends by a condition.
+// FixedLength returns the time of a load, 0 if one of its phases ends by a condition.
 func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	for i := range s.Phases {
 		if p := &s.Phases[i]; !p.Until.IsZero() && (l.Phase == "" || l.Phase == p.Name) {
@@ -73,14 +73,14 @@ func (s *Scenario) FixedLength(l PlacedLoad) time.Duration {
 	return s.longest(l)
 }
 
-// pacer gives the arrivals of a load, nil where they are not known before the run.
+// pacer returns the arrivals of a load, or nil if they are not known before the run.
 func (s *Scenario) pacer(l PlacedLoad) arrival.Pacer {
 	if l.Shape.Kind == "replay" || l.kind().unpaced {
 		return nil
 	}
 	p, err := arrival.NewShaped(l.Arrival, float64(l.Rate), l.Shape.Pace(), s.Seed)
 	if err != nil {
-		return nil // told before
+		return nil // already reported
 	}
 	return p
 }
@@ -95,7 +95,7 @@ func (c *forecast) arrivals(l PlacedLoad) {
 	switch {
 	case first < length && l.OpensWatches() && l.Shape.Kind != "" && phase != nil && phase.Until.Is("watchesOpen") && p.At(int64(l.Count-1)) >= length:
 		c.v.fail(l.Path+".shape", "a higher rate, or a longer phase", "watchesOpen never holds: %d of %d watches are open when the phase is over after %s", p.Due(length), l.Count, Duration(length))
-	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // told of bursts
+	case first < length || l.Phase != "" && l.Shape.Kind == "burst" && l.Shape.Every.D() >= length: // bursts are reported separately
 	case l.Shape.Kind != "":
 		c.v.fail(l.Path+".shape", "a higher rate, or a shorter shape", "nothing is due: the first arrival %s, and the time of the load is over after %s", after(first), Duration(length))
 	default:
@@ -112,7 +112,7 @@ func after(at time.Duration) string {
 	return "comes after " + Duration(at.Round(time.Second)).String()
 }
 
-// atLeast writes a rate over another, in the unit in which it is a whole number.
+// atLeast formats a rate above the given one, in the unit that makes it a whole number.
 func atLeast(rate float64) string {
 	for _, unit := range []struct {
 		name    string
@@ -126,7 +126,7 @@ func atLeast(rate float64) string {
 }
 
 // sparse warns of loads that offer less than they say: requests with a
-// single arrival, watches that are not all opened, ramps and steps that do not complete.
+// single arrival, watches that do not all open, ramps and steps that do not complete.
 func (s *Scenario) sparse() []string {
 	var all []string
 	warn := func(path, hint, format string, args ...any) {
@@ -164,7 +164,7 @@ func (c *forecast) volume() {
 	if n, err := strconv.ParseInt(c.v.s.ControlPlane.Etcd.Flags["quota-backend-bytes"], 0, 64); err == nil && n != 0 {
 		quota = n
 	}
-	if quota < 0 { // none
+	if quota < 0 { // unlimited
 		return
 	}
 	var sum, most float64
@@ -178,13 +178,13 @@ func (c *forecast) volume() {
 	if sum <= float64(quota) {
 		return
 	}
-	room := float64(quota)*3/4 - (sum - most) // etcd keeps more than payloads
+	room := float64(quota)*3/4 - (sum - most) // etcd stores more than payloads
 	each := most / float64(largest.Objects)
 	hint := fmt.Sprintf(`at most %d, or smaller ones, or controlPlane.etcd.flags: {quota-backend-bytes: "%d"}`, int64(max(room/each, 1)), int64(math.Ceil(sum*4/3/(1<<30)))<<30)
 	c.v.fail(largest.Path+".objects", hint, "the objects of all loads hold %s, and etcd's quota is %s", inUnits(sum), inUnits(float64(quota)))
 }
 
-// inUnits writes a size in the largest unit that it fills, with three digits.
+// inUnits formats a size in the largest unit that fits, with three digits.
 func inUnits(bytes float64) string {
 	for _, unit := range []string{"GiB", "MiB", "KiB"} {
 		if n := bytes / sizeUnits[unit]; n >= 1 {
@@ -194,7 +194,7 @@ func inUnits(bytes float64) string {
 	return plain(bytes) + " bytes"
 }
 
-// kept is how many bytes of payload the objects hold that a load makes beforehand.
+// kept returns the payload bytes of the objects that a load makes beforehand.
 func (l *Load) kept() float64 {
 	if !l.kind().manifests {
 		return 0
@@ -208,7 +208,7 @@ func (l *Load) kept() float64 {
 	return float64(len(made)) * float64(l.Objects) * l.size()
 }
 
-// size is the mean of the payload of an object of the load, in bytes.
+// size returns the mean payload of the load's objects, in bytes.
 func (l *Load) size() float64 {
 	var size, weights float64
 	for _, s := range l.Sizes {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// fleet is how the simulated nodes stand as phases go by. Times count from the
-// start of the first phase, with every phase at its longest.
+// fleet is the expected state of the simulated nodes through the phases. Times count from the
+// start of the first phase, with every phase at its maximum length.
 type fleet struct {
 	elapsed            time.Duration // when the current phase begins
 	later              int           // nodes that have not registered
 	joins              bool          // they register as the current phase begins
-	down               int           // nodes that failed and were not brought back
+	down               int           // nodes that failed and have not recovered
 	downAt             time.Duration // when the first of them failed
-	nodesFaulty        bool          // nodes failed or became slow, and were not brought back
-	recoveredUnnoticed bool          // nodes were brought back before anything could notice that they failed
-	otherwiseNotReady  bool          // nodes may be not Ready for another reason than being down
+	nodesFaulty        bool          // nodes failed or became slow, and have not recovered
+	recoveredUnnoticed bool          // nodes recovered before the controller manager could notice the failure
+	otherwiseNotReady  bool          // nodes may be not Ready for a reason other than being down
 	noticeable         bool          // failed nodes may be seen not Ready in the current phase
 }
 
-// registered is how many nodes have registered, live how many of them have not failed.
+// registered returns how many nodes have registered, live how many of these have not failed.
 func (c *forecast) registered() int { return c.v.s.Nodes.Count - c.later }
 func (c *forecast) live() int       { return c.registered() - c.down }
 
@@ -32,8 +32,8 @@ func (s *Scenario) gracePeriod() time.Duration {
 	return 50 * time.Second // upstream's default
 }
 
-// heartbeats refuses nodes that the controller manager takes for dead from one
-// heartbeat, a renewed Lease or a status, to the next.
+// heartbeats refuses nodes that the controller manager would consider dead between two
+// heartbeats (a renewed Lease or a status update).
 func (v *validator) heartbeats() {
 	const flag = "node-monitor-grace-period"
 	n, grace := v.s.Nodes, v.s.gracePeriod()
@@ -50,7 +50,7 @@ func (v *validator) heartbeats() {
 		"after %s nodes are not Ready, and they renew their leases every %s", Duration(grace), n.LeaseRenew)
 }
 
-// notice is the soonest that the controller manager takes a silent node for dead.
+// notice returns the earliest time at which the controller manager considers a silent node dead.
 func (s *Scenario) notice() time.Duration { return max(0, s.gracePeriod()-s.Nodes.LeaseRenew.D()) }
 
 // registersAtOnce reports whether all nodes register before the first of them renews its lease.
@@ -62,8 +62,8 @@ func (c *forecast) mayBeNotReady(at time.Duration) bool {
 	return c.otherwiseNotReady || c.down > 0 && at-c.downAt >= c.v.s.notice()
 }
 
-// noteOtherCauses notes what a phase may have done to nodes beside failing them: anything
-// that loads or breaks the control plane may cost them heartbeats.
+// noteOtherCauses notes other ways in which a phase may make nodes not Ready: anything
+// that loads or breaks the control plane may delay heartbeats.
 func (c *forecast) noteOtherCauses(p *Phase) {
 	c.otherwiseNotReady = c.otherwiseNotReady || len(p.Load) > 0 || len(p.Actions) > 0 ||
 		slices.ContainsFunc(p.Faults, func(f Fault) bool { return !f.OfNodes() || !f.StopsNodes() && !f.kind().Recovers })
@@ -99,11 +99,11 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 			continue
 		}
 		c.nodesFaulty = true
-		n := int(f.Fraction*float64(nodes) + 0.5) // as package node counts them
+		n := int(f.Fraction*float64(nodes) + 0.5) // rounded as in package node
 		switch {
 		case f.Fraction > 0 && n == 0:
-			c.noticeable = true // said here
-			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is none", plain(f.Fraction), nodes)
+			c.noticeable = true // reported here
+			c.v.fail(at+".fraction", fmt.Sprintf("at least %s, which is one node", plain(math.Ceil(1e5/float64(nodes))/1e5)), "%s of %d nodes is less than one", plain(f.Fraction), nodes)
 		case f.StopsNodes() && c.down >= nodes:
 			c.v.fail(at, "add a nodeRecovery before it", "all nodes have failed by then")
 		case f.StopsNodes():
@@ -113,7 +113,7 @@ func (c *forecast) applyFaults(path string, p *Phase) {
 	c.noticeable = c.noticeable || c.down > 0
 }
 
-// fail notes that n nodes are silent from a time on; announced: they report that.
+// fail notes that n nodes fall silent at the given time. If announced, the nodes report it themselves.
 func (c *forecast) fail(at time.Duration, announced bool, n int) {
 	if announced {
 		at -= c.v.s.notice()
@@ -136,8 +136,8 @@ func (c *forecast) recover(at time.Duration) {
 	c.down, c.nodesFaulty = 0, false
 }
 
-// awaitReady checks that nodesReady can hold in the phase, and need not hold as it
-// begins; notReady tells whether nodes may be not Ready then.
+// awaitReady checks that nodesReady can become true in the phase, and may be false when the phase
+// begins; notReady says whether nodes may be not Ready then.
 func (c *forecast) awaitReady(path string, p *Phase, notReady bool) {
 	at := path + ".until"
 	switch {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// room is a kind of node and how many there are of it, at most.
+// room is a kind of node and the maximum number of such nodes.
 type room struct {
 	count, pods, devices int64
 	cpu, memory          int64 // in thousandths
@@ -31,7 +31,7 @@ func (c *forecast) rooms() []room {
 	return all
 }
 
-// shapes are the kinds of nodes, of which there is at least one.
+// shapes returns the kinds of nodes, at least one.
 func (n *Nodes) shapes() []NodeShape {
 	if len(n.Shapes) > 0 {
 		return n.Shapes
@@ -47,7 +47,7 @@ func milli(text string) int64 {
 	return q.MilliValue()
 }
 
-// fit is how many of the workload's pods the nodes would hold if it were alone.
+// fit returns how many of the workload's pods the nodes could hold without other workloads.
 func (d *placed) fit(rooms []room) int64 {
 	var fit int64
 	for _, r := range rooms {
@@ -69,14 +69,14 @@ func (d *placed) fit(rooms []room) int64 {
 	return fit
 }
 
-// demand is the pods' demand and the nodes' capacity of one resource.
+// demand is the pods' demand for one resource and the nodes' capacity.
 type demand struct {
 	what       string
 	asked, has float64
 }
 
-// least is how many pods of a workload there must be room for at once: a node's one of a
-// DaemonSet, and one of a Job, whose pods may run one after another.
+// least returns how many pods of a workload need room at the same time: one for each node for a
+// DaemonSet, and one for a Job, whose pods may run one after another.
 func (c *forecast) least(d *placed) int {
 	switch d.WorkloadKind() {
 	case DaemonSet:
@@ -87,7 +87,7 @@ func (c *forecast) least(d *placed) int {
 	return d.Replicas
 }
 
-// demands are those of all workloads and of one pod more, if there is one.
+// demands returns the demands of all workloads, plus one pod of more if it is not nil.
 func (c *forecast) demands(rooms []room, more *placed) []demand {
 	pods, cpu, memory, devices := demand{what: "pods"}, demand{what: "CPUs"}, demand{what: "bytes of memory"}, demand{what: "devices"}
 	add := func(d *placed, n float64) {
@@ -135,14 +135,14 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 		return false
 	}
 	var largestCPU, largestMemory int64
-	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // what every node has, and how many there are
+	each := room{cpu: math.MaxInt64, memory: math.MaxInt64} // count, and the least CPU and memory of any node
 	for _, r := range rooms {
 		largestCPU, largestMemory = max(largestCPU, r.cpu), max(largestMemory, r.memory)
 		each.count, each.cpu, each.memory = each.count+r.count, min(each.cpu, r.cpu), min(each.memory, r.memory)
 	}
-	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods of each node
+	share := (int64(pods) + each.count - 1) / max(each.count, 1) // pods for each node
 	switch {
-	case d.Devices > c.v.s.Nodes.mostDevices(): // validator.devices says so
+	case d.Devices > c.v.s.Nodes.mostDevices(): // validator.devices reports it
 	case milli(d.CPU) > largestCPU:
 		c.noPodFits(d, "cpu", resource.NewMilliQuantity(each.cpu/max(share, 1), resource.DecimalSI), d.CPU+" CPUs", resource.NewMilliQuantity(share*milli(d.CPU), resource.DecimalSI))
 	case milli(d.Memory) > largestMemory:
@@ -157,24 +157,24 @@ func (c *forecast) tooLarge(d *placed, rooms []room) bool {
 	return true
 }
 
-// noPodFits refuses pods that are larger than a node, at the field that was written: a pod of the
-// default size has too small a node.
+// noPodFits refuses pods that are larger than every node. The error names the field that was written: if the
+// pod has the default size, the nodes are too small.
 func (c *forecast) noPodFits(d *placed, field string, most *resource.Quantity, size string, least *resource.Quantity) {
 	at, hint := d.made+"."+field, "write a larger nodes."+field
 	if most.Sign() > 0 {
-		hint = fmt.Sprintf("at most %s for so many pods, or a larger nodes.%s", most, field)
+		hint = fmt.Sprintf("at most %s to fit all pods, or a larger nodes.%s", most, field)
 	}
 	if doc := c.v.s.doc; doc != nil && !doc.Written(at) {
 		if at = "nodes." + field; len(c.v.s.Nodes.Shapes) > 0 {
 			at = "nodes.shapes"
 		}
-		hint = fmt.Sprintf("at least %s for so many pods", least)
+		hint = fmt.Sprintf("at least %s to fit all pods", least)
 	}
 	c.v.fail(at, hint, "no node holds a pod of %s", size)
 }
 
-// updates refuses a rollingUpdate that waits for ever: it may take no pod away
-// before a new one is Ready, and the nodes have no room for one more.
+// updates refuses a rollingUpdate that never ends: it may not take a pod away
+// before a new pod is Ready, and the nodes have no room for another pod.
 func (c *forecast) updates() {
 	rooms := c.rooms()
 	for _, name := range slices.Sorted(maps.Keys(c.alive)) {
@@ -192,20 +192,20 @@ func (c *forecast) updates() {
 			why = "antiAffinity required lets no node have a second one"
 		}
 		c.v.fail(d.updated+".maxUnavailable", "write maxUnavailable: 1, or let there be fewer pods or more nodes",
-			"the rollingUpdate of %q never ends: maxUnavailable, %s of %d pods, is none, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
+			"the rollingUpdate of %q never ends: maxUnavailable, %s of %d pods, is 0, and %s", name, d.update.MaxUnavailable, d.Replicas, why)
 		return
 	}
 }
 
-// takesAway reports whether a rollingUpdate may take a pod away before a new one is
-// Ready. The Deployment controller rounds a percentage of maxSurge up and one of
-// maxUnavailable down, and lets one be unavailable where both are none
+// takesAway reports whether a rollingUpdate may take a pod away before a new pod is
+// Ready. The Deployment controller rounds a percentage of maxSurge up and a percentage of
+// maxUnavailable down, and allows one unavailable pod if both are zero
 // (ResolveFenceposts of Kubernetes' deployment util).
 func (a *Action) takesAway(replicas int) bool {
 	return shareOf(replicas, a.MaxUnavailable, math.Floor) > 0 || shareOf(replicas, a.MaxSurge, math.Ceil) == 0
 }
 
-// shareOf is a number, or a percentage of n, rounded.
+// shareOf returns a number, or a percentage of n, rounded.
 func shareOf(n int, text string, round func(float64) float64) int {
 	percent, ok := strings.CutSuffix(text, "%")
 	v, _ := strconv.Atoi(percent)

@@ -9,31 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// PodLifeAnnotation gives a pod the life of that name, whatever the life's Match and Share say.
+// PodLifeAnnotation gives a pod the life with that name, regardless of the life's Match and Share.
 const PodLifeAnnotation = "stormglass.dev/pod-life"
 
-// PodLife is what happens to the containers of a share of the pods on simulated nodes
+// PodLife describes what happens to the containers of a share of the pods on simulated nodes
 // ([lives of pods](pod-lives.md)).
 type PodLife struct {
 	Name  string   `yaml:"name"`            // unique; label `life` of `stormglass_node_pod_life_events_total`
 	Match PodMatch `yaml:"match,omitempty"` // default all pods
-	// Share: of the pods that match, as 5%, drawn by seed and pod; default what lives before
-	// it left
+	// Share: of the matching pods, as 5%, drawn by seed and pod; default: the rest that earlier
+	// lives left
 	Share *Bound `yaml:"share,omitempty"`
-	// Container: the only one that has these stages, but for init and evict; default: all
-	// but init containers and sidecars
+	// Container: the only container with these stages, except init and evict; default: all
+	// except init containers and sidecars
 	Container string `yaml:"container,omitempty"`
-	// Init: of each init container; they run one after another; default: they succeed at once
+	// Init: runs of each init container; they run one after another; default: they succeed at once
 	Init ContainerRun `yaml:"init,omitempty"`
-	// ImagePullErrorFor: how long images cannot be pulled, from the pod's start; 24h: never
+	// ImagePullErrorFor: how long image pulls fail, from the pod's start; 24h means always
 	ImagePullErrorFor Spread `yaml:"imagePullErrorFor,omitempty"`
-	// ReadyAfter: from a container's start until its readiness probe would succeed, which one
-	// of the pod's own does at its next attempt
+	// ReadyAfter: from a container's start until its readiness probe would succeed; if the pod
+	// has a readiness probe, it succeeds at its next attempt
 	ReadyAfter   Spread `yaml:"readyAfter,omitempty"`
 	ContainerRun `yaml:",inline"`
-	// ReadinessFailsAfter: from Ready until the readiness probe fails, each time
+	// ReadinessFailsAfter: from each time the container is Ready until the readiness probe fails
 	ReadinessFailsAfter Spread `yaml:"readinessFailsAfter,omitempty"`
-	// ReadinessFailsFor: default until the container's end
+	// ReadinessFailsFor: how long the readiness probe fails; default: until the container ends
 	ReadinessFailsFor Spread `yaml:"readinessFailsFor,omitempty"`
 	// LivenessFailsAfter: from each start until the liveness probe fails; the container is
 	// killed after its grace period, with exitCode 137
@@ -41,10 +41,10 @@ type PodLife struct {
 	// StopAfter: from a deletion, an eviction or the failure of a liveness probe until the
 	// containers end; after the grace period they are killed
 	StopAfter Spread   `yaml:"stopAfter,omitempty"`
-	Evict     Eviction `yaml:"evict,omitempty"` // by the kubelet, under pressure
+	Evict     Eviction `yaml:"evict,omitempty"` // eviction by the kubelet, under pressure
 }
 
-// PodMatch selects the pods for which all of its fields hold.
+// PodMatch selects pods that match all of its fields.
 type PodMatch struct {
 	Namespace   string            `yaml:"namespace,omitempty"`   // of the pod
 	Labels      map[string]string `yaml:"labels,omitempty"`      // all of them, with these values
@@ -52,28 +52,28 @@ type PodMatch struct {
 	Owner       string            `yaml:"owner,omitempty"`       // kind of the controller, as Job or ReplicaSet
 }
 
-// ContainerRun says how the runs of a container end.
+// ContainerRun describes how the runs of a container end.
 type ContainerRun struct {
-	RunFor   Spread `yaml:"runFor,omitempty"`   // from each start to the end; default: no end
-	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 fails; default 0
+	RunFor   Spread `yaml:"runFor,omitempty"`   // from each start to the end; default: never ends
+	ExitCode int    `yaml:"exitCode,omitempty"` // 1 to 255 means failure; default 0
 	// Reason: of the end, as OOMKilled (exitCode 137); default Completed, or Error for a
 	// failure
 	Reason string `yaml:"reason,omitempty"`
-	// Failures: how many runs end with exitCode; later ones complete, or with restartPolicy
-	// Always run on; default all
+	// Failures: number of runs that end with exitCode; later runs complete, or keep running with
+	// restartPolicy Always; default all
 	Failures int `yaml:"failures,omitempty"`
 }
 
-// Eviction says when a node under pressure evicts a pod.
+// Eviction describes when a node under pressure evicts a pod.
 type Eviction struct {
-	After Spread `yaml:"after,omitempty"` // from the pod's first container's start
+	After Spread `yaml:"after,omitempty"` // from the start of the pod's first container
 	// Condition: "MemoryPressure" (the default), "DiskPressure" or "PIDPressure"
 	Condition string `yaml:"condition,omitempty"`
-	// For: how long the node keeps the condition, default a kubelet's 5m
+	// For: how long the node keeps the condition, default 5m as for a kubelet
 	For Duration `yaml:"for,omitempty" zero:"a kubelet's 5m"`
 }
 
-// Code is the exit code of a run that ends as it is to.
+// Code returns the exit code of a run that ends as configured.
 func (r ContainerRun) Code() int {
 	if r.Reason == OOMKilled && r.ExitCode == 0 {
 		return 137
@@ -81,7 +81,7 @@ func (r ContainerRun) Code() int {
 	return r.ExitCode
 }
 
-// OOMKilled is the reason of a container that the kernel killed.
+// OOMKilled is the termination reason of a container that the kernel killed.
 const OOMKilled = "OOMKilled"
 
 func (v *validator) podLives() {
@@ -94,7 +94,7 @@ func (v *validator) podLives() {
 		path := fmt.Sprintf("nodes.podLives[%d]", i)
 		l := &n.PodLives[i]
 		v.name(path+".name", l.Name)
-		v.unique(path, "life", l.Name, "lives are told apart by name", seen)
+		v.unique(path, "life", l.Name, "give each life a unique name", seen)
 		v.podMatch(path+".match", l.Match)
 		if l.Share != nil && (!l.Share.Fits(Ratio) || l.Share.Value <= 0 || l.Share.Value > 1) {
 			v.fail(path+".share", "over 0%, at most 100%", "%s is no share", l.Share)
@@ -157,7 +157,7 @@ func (v *validator) eviction(path string, e Eviction) {
 	}
 }
 
-// podLivesInVain refuses lives that no pod is ever given, because lives before them with the same match, or with none,
+// podLivesInVain refuses lives that no pod can get, because earlier lives with the same match, or without a match,
 // take all pods.
 func (v *validator) podLivesInVain() {
 	lives := v.s.Nodes.PodLives
@@ -187,7 +187,7 @@ func (m PodMatch) equal(o PodMatch) bool {
 	return m.Namespace == o.Namespace && m.Owner == o.Owner && maps.Equal(m.Labels, o.Labels) && maps.Equal(m.Annotations, o.Annotations)
 }
 
-// MaxRestartPeriod is the largest nodes.maxContainerRestartPeriod, and the default (pkg/kubelet/apis/config).
+// MaxRestartPeriod is the largest and the default nodes.maxContainerRestartPeriod (pkg/kubelet/apis/config).
 const MaxRestartPeriod = 5 * time.Minute
 
 func (n *Nodes) setPodLifeDefaults() {

@@ -11,33 +11,33 @@ import (
 
 // Profile is a pprof profile of a component, taken in a phase.
 type Profile struct {
-	// Component: a name, as "kube-apiserver-0", or a kind, as "kube-apiserver" (each of its processes), or "loadgen"
+	// Component: a name, as "kube-apiserver-0", a kind, as "kube-apiserver" (each of its processes), or "loadgen"
 	Component string   `yaml:"component"`
 	Kind      string   `yaml:"kind"`            // "cpu", "heap", "goroutine", "allocs", "mutex" or "block"
 	After     Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
-	// For: how long CPU time is sampled, whole seconds, default 10s
+	// For: how long to sample CPU time, in whole seconds, default 10s
 	For Duration `yaml:"for,omitempty" zero:"10s"`
 }
 
-// The kinds of profile that are told apart.
+// The kinds of profile that need special handling.
 const (
 	CPUProfile   = "cpu"
 	mutexProfile = "mutex"
 	blockProfile = "block"
 )
 
-// OwnComponent is the name of the load generator among components.
+// OwnComponent is the component name of the load generator.
 const OwnComponent = "loadgen"
 
 const (
 	defaultCPUProfile = 10 * time.Second
-	// etcdProfiles is etcd's flag without which it serves no profiles.
+	// etcdProfiles is the flag that etcd needs to serve profiles.
 	etcdProfiles = "enable-pprof"
-	// apiServerBlocks is the flag without which API servers sample no blocking.
+	// apiServerBlocks is the flag that API servers need to sample blocking.
 	apiServerBlocks = "contention-profiling"
 )
 
-// PlacedProfile is a profile and the phase in which it is taken.
+// PlacedProfile is a profile with its phase.
 type PlacedProfile struct {
 	*Profile
 	Phase string
@@ -54,13 +54,13 @@ func (s *Scenario) Profiles() []PlacedProfile {
 	return all
 }
 
-// Of reports whether the profile is of a component with a name.
+// Of reports whether the profile applies to the component with the given name.
 func (p *Profile) Of(component string) bool {
 	kind := control.ComponentKind(component)
 	return p.Component == component || kind != "" && p.Component == kind
 }
 
-// defaultProfiles sets the defaults of profiles, and etcd's flag that profiles of it need.
+// defaultProfiles sets the defaults of profiles, and the flag that etcd needs for its profiles.
 func (s *Scenario) defaultProfiles() {
 	for _, p := range s.Profiles() {
 		if p.Kind == CPUProfile {
@@ -100,7 +100,7 @@ func (v *validator) pprof(path string, phase *Phase) {
 	}
 }
 
-// profiled checks that a component is there and has profiles of the kind.
+// profiled checks that a component exists and has profiles of the kind.
 func (v *validator) profiled(path string, p *Profile) {
 	switch p.Component {
 	case OwnComponent:
@@ -132,7 +132,7 @@ func (v *validator) profiled(path string, p *Profile) {
 	}
 }
 
-// profileTimes checks that a profile is over when its phase is.
+// profileTimes checks that a profile ends by the end of its phase.
 func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	length, what := phase.For.D(), "the phase lasts"
 	if !phase.Until.IsZero() {
@@ -149,7 +149,7 @@ func (v *validator) profileTimes(path string, phase *Phase, p *Profile) {
 	v.fail(path+field, "let it begin earlier, or the phase last longer", "the profile is over %s after the start of phase %q, and %s %s", Duration(end), phase.Name, what, Duration(length))
 }
 
-// CPUProfiled says in a line each which components are slowed by CPU profiles, and when.
+// CPUProfiled returns, one line each, the components that CPU profiles slow down, and when.
 func (s *Scenario) CPUProfiled() []control.Deviation {
 	var all []control.Deviation
 	for _, p := range s.Profiles() {

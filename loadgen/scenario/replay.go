@@ -15,10 +15,10 @@ import (
 	"github.com/stormglass/stormglass/internal/userfile"
 )
 
-// maxReplay bounds a replay: 80 MB of times.
+// maxReplay is the maximum number of times in a replay, 80 MB.
 const maxReplay = 10_000_000
 
-// readReplays reads the files of all replays, of variants too; relative ones lie in dir.
+// readReplays reads the files of all replays, also for variants; relative paths are relative to dir.
 func (s *Scenario) readReplays(dir string) error {
 	var errs []error
 	for _, l := range s.Loads() {
@@ -47,7 +47,7 @@ func (s *Scenario) readReplays(dir string) error {
 			}
 		}
 	}
-	if errors.Join(errs...) == nil { // else the variants have the same to say
+	if errors.Join(errs...) == nil { // otherwise the variants would report the same errors
 		for _, v := range s.variants {
 			errs = append(errs, v.readReplays(dir))
 		}
@@ -55,7 +55,7 @@ func (s *Scenario) readReplays(dir string) error {
 	return errors.Join(errs...)
 }
 
-// ParseReplay reads the times of a replay, in seconds: one to a line, in order; # begins a comment.
+// ParseReplay reads the times of a replay in seconds, one on each line, in order; # begins a comment.
 func ParseReplay(file string, data []byte) ([]float64, error) {
 	var times []float64
 	line := 0
@@ -93,9 +93,9 @@ func ParseReplay(file string, data []byte) ([]float64, error) {
 	return times, nil
 }
 
-// Bundle gives the files that have to lie beside the scenario for it to be
-// read again elsewhere, by name: the times and traces of replays. The scenario
-// refers to them from then on. Their names tell two contents apart.
+// Bundle returns, by name, the files that must be next to the scenario to read it
+// elsewhere: the times and traces of replays. It changes the scenario to refer to
+// them. Different contents have different names.
 func (s *Scenario) Bundle() map[string][]byte {
 	files := map[string][]byte{}
 	for _, l := range s.Loads() {
@@ -113,7 +113,7 @@ func (s *Scenario) Bundle() map[string][]byte {
 	return files
 }
 
-// bundleName is that of a load's file, by its content.
+// bundleName returns the file name for a load's data, based on its content.
 func bundleName(prefix, load string, data []byte) string {
 	return fmt.Sprintf("%s%s-%.4x", prefix, load, sha256.Sum256(data))
 }

@@ -49,7 +49,7 @@ func TestReplayIsReadBesideTheScenario(t *testing.T) {
 	if got := s.Loads()[0].Shape.Times; !slices.Equal(got, []float64{0, 0.125, 70}) {
 		t.Errorf("times %v", got)
 	}
-	// Carried elsewhere, it is the same.
+	// The scenario reads the same in another directory.
 	dir = t.TempDir()
 	for name, data := range s.Bundle() {
 		write(name, string(data))

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected errors in testdata")
 
-// TestBadScenarios tells, for each script in testdata, a scenario and the
-// exact errors a user reads.
+// TestBadScenarios compares, for each script in testdata, the errors of a scenario
+// with the exact text that a user reads.
 func TestBadScenarios(t *testing.T) {
 	goldenscript.Each(t, "testdata/bad/*.txtar", *update, func(t *testing.T, script *txtar.Archive) string {
 		_, err := Parse("bad.yaml", script.Files[0].Data, strings.Fields(string(script.Comment)))
@@ -37,7 +37,7 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		// A name may have no slash: it is part of objects' names.
+		// The name has no slash because it becomes part of object names.
 		if s.Name != name && !(OfFeature(name) && strings.HasPrefix(s.Name, "features-")) {
 			t.Errorf("%s calls itself %q", name, s.Name)
 		}
@@ -59,7 +59,7 @@ func TestCatalogueIsValidAndResolves(t *testing.T) {
 	}
 }
 
-// A recorded run can be judged again though newer checks would refuse its scenario.
+// A recorded run can be judged again even if newer checks would refuse its scenario.
 func TestRecordedScenarioSkipsNewChecks(t *testing.T) {
 	for name, body := range map[string]string{
 		"a condition that holds at once": "nodes: {count: 3}\nphases: [{name: a, until: nodesReady, within: 1m}]",
@@ -111,8 +111,8 @@ func TestUnknownScenarioSuggestsTheNearest(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no input panics, and that every error is one line
-// naming the file.
+// FuzzParse checks that no input panics, and that every error is one line
+// that names the file.
 func FuzzParse(f *testing.F) {
 	for _, name := range Names() {
 		text, err := Source(name)

@@ -25,11 +25,11 @@ import (
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestSchema keeps schema.json equal to the Go types, their comments, and what validation says
-// when it is asked.
+// TestSchema keeps schema.json equal to the Go types, their comments, and the answers of
+// validation.
 func TestSchema(t *testing.T) {
 	s := schemaOf(t)
-	plain, err := s.Build("Scenario") // from which samples of fields are made
+	plain, err := s.Build("Scenario") // samples of fields are based on it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func scalars() map[string]schemadoc.Part {
 	}
 }
 
-// forms are the forms of texts that validation checks by a pattern.
+// forms are schemas for the texts that validation checks with a pattern.
 func forms() map[string]schemadoc.Part {
 	all := map[string]schemadoc.Part{
 		"Scenario.apiVersion": {"const": scenario.APIVersion}, "Scenario.kind": {"const": scenario.Kind},
-		// A share of pods: a number of them or a percentage.
+		// A share of pods: a number or a percentage.
 		"Action.maxSurge": {"pattern": "^[0-9]{1,7}%?$"}, "Action.maxUnavailable": {"pattern": "^[0-9]{1,7}%?$"},
 		"Hook.run":                  {"minItems": 1},
 		"Operation.resourceVersion": {"enum": []any{"", "0", "exact", 0}}, "Fault.files": {"enum": []any{"wal", "all"}},
@@ -107,7 +107,7 @@ func forms() map[string]schemadoc.Part {
 	return all
 }
 
-// shapes are what types need besides the fields that are always there.
+// shapes returns the conditional requirements of types.
 func shapes() map[string]schemadoc.Part {
 	needs := func(names ...string) schemadoc.Part { return schemadoc.Part{"required": names} }
 	oneBound := schemadoc.Part{"oneOf": []any{needs("max"), needs("min")}}
@@ -150,10 +150,10 @@ func isKind(kind string) schemadoc.Part {
 	return schemadoc.Part{"properties": schemadoc.Part{"kind": schemadoc.Part{"const": kind}}, "required": []string{"kind"}}
 }
 
-// question is a scenario with a field that holds nonsense: validation answers with the values that the field takes.
+// question is a scenario with nonsense in a field, so that validation answers with the allowed values.
 type question struct {
 	text string
-	// besides are values that validation takes and does not name.
+	// besides are values that validation accepts but does not name.
 	besides []string
 }
 
@@ -163,7 +163,7 @@ func inScenario(rest string) string {
 	return "apiVersion: " + scenario.APIVersion + "\nkind: " + scenario.Kind + "\nname: x\n" + strings.ReplaceAll(rest, "?", nonsense)
 }
 
-// questions are asked about fields, by "Type.field".
+// questions maps "Type.field" to the question about the field.
 func questions() map[string]question {
 	load := func(item string) question {
 		return question{text: inScenario("phases: [{name: a, for: 30s, load: [{" + item + "}]}]\n")}
@@ -210,7 +210,7 @@ func questions() map[string]question {
 	}
 }
 
-// said is what validation says of a scenario, gates included.
+// said returns the errors of validation for a scenario, gates included.
 func said(text string) []*strictyaml.Error {
 	s, err := scenario.Parse("x.yaml", []byte(text), nil)
 	if err == nil {
@@ -219,7 +219,7 @@ func said(text string) []*strictyaml.Error {
 	return strictyaml.Errors(err)
 }
 
-// allowed are the values that the answer to a question names.
+// allowed returns the values that the answer to a question names.
 func allowed(t *testing.T, q question) []string {
 	t.Helper()
 	for _, e := range said(q.text) {
@@ -233,8 +233,8 @@ func allowed(t *testing.T, q question) []string {
 	return nil
 }
 
-// kindsOf holds, for each type with kinds, where one of a kind is written: what does nothing in all of these places does
-// nothing.
+// kindsOf returns, for each type with kinds, the places in which an item can be written. A field that does nothing in
+// all of them does nothing.
 func kindsOf() map[string][]func(item map[string]any) map[string]any {
 	phase := func(field string) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
@@ -244,7 +244,7 @@ func kindsOf() map[string][]func(item map[string]any) map[string]any {
 			}
 		}
 	}
-	// with adds a field by which an action is one on objects.
+	// with adds a field that makes an action one on objects.
 	with := func(field string, value any) func(map[string]any) map[string]any {
 		return func(item map[string]any) map[string]any {
 			item = maps.Clone(item)
@@ -295,7 +295,7 @@ func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map
 				continue
 			}
 			forbidden[field] = false
-			// Defaults that are filled in for all kinds may be written too.
+			// Defaults that are set for all kinds may also be written.
 			for _, value := range []any{p.(schemadoc.Part)["default"], 1} {
 				if value != nil && !idle(value) {
 					forbidden[field] = schemadoc.Part{"const": value}
@@ -310,7 +310,7 @@ func foreign(t *testing.T, schema schemadoc.Part, name string, places []func(map
 	return rules
 }
 
-// sample is a value that a field takes and that is not its default.
+// sample returns a value that a field accepts and that is not its default.
 func sample(defs map[string]any, p schemadoc.Part) any {
 	if all, ok := p["enum"].([]any); ok {
 		return all[len(all)-1]
@@ -340,7 +340,7 @@ func sample(defs map[string]any, p schemadoc.Part) any {
 	return "x"
 }
 
-// TestSchemaTakesTheCatalogue validates what loading takes.
+// TestSchemaTakesTheCatalogue checks that the schema accepts the built-in scenarios.
 func TestSchemaTakesTheCatalogue(t *testing.T) {
 	check := schemadoc.Validator(t, scenario.Schema())
 	for _, name := range scenario.Names() {
@@ -373,14 +373,14 @@ func TestSchemaTakesTheCatalogue(t *testing.T) {
 	}
 }
 
-// ofShape is how errors begin that a schema has to find too.
+// ofShape matches errors that a schema must also find.
 var ofShape = regexp.MustCompile(`: (unknown field|unknown value|expected |the field is written twice|".*" (is not a (duration|rate|size|bound|whole|finite)|has no unit|is no spread|is neither)|` +
 	`\S+ would mean the default|does nothing in |an empty item)`)
 
-// freeForm are the fields whose content a schema leaves open: manifests, flags, and what depends on other fields.
+// freeForm matches fields whose content a schema leaves open: manifests, flags, and fields that depend on other fields.
 var freeForm = regexp.MustCompile(`\.object\.|\.flags\.|scheduler\.config|namespaceLabels|variants\.|fieldSelector|does nothing in a document`)
 
-// wrongInShape returns the errors that a schema has to find too.
+// wrongInShape returns the errors that a schema must also find.
 func wrongInShape(errors string) (all string) {
 	for line := range strings.Lines(errors) {
 		if ofShape.MatchString(line) && !freeForm.MatchString(line) {
@@ -390,7 +390,7 @@ func wrongInShape(errors string) (all string) {
 	return all
 }
 
-// TestSchemaRefusesWhatIsWrongInShape validates all bad scenarios; testdata/valid-by-schema.txt lists those that only
+// TestSchemaRefusesWhatIsWrongInShape validates all bad scenarios; testdata/valid-by-schema.txt lists the scenarios that only
 // loading refuses.
 func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 	check := schemadoc.Validator(t, scenario.Schema())
@@ -408,7 +408,7 @@ func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(strings.TrimSpace(string(ar.Comment))) > 0 && dir == "testdata/bad" {
-				continue // wrong by its overrides
+				continue // its overrides are wrong
 			}
 			if check(ar.Files[0].Data) != nil {
 				continue
@@ -432,7 +432,7 @@ func TestSchemaRefusesWhatIsWrongInShape(t *testing.T) {
 	}
 }
 
-// TestSchemaOfScalars compares the patterns of scalars with what reads them.
+// TestSchemaOfScalars compares the patterns of scalars with their parsers.
 func TestSchemaOfScalars(t *testing.T) {
 	check := schemadoc.Validator(t, scenario.Schema())
 	values := []string{
@@ -457,5 +457,5 @@ func TestSchemaOfScalars(t *testing.T) {
 	}
 }
 
-// zeroForm is a zero, which some fields refuse because it would mean their default.
+// zeroForm matches a zero, which some fields refuse because it would mean their default.
 var zeroForm = regexp.MustCompile(`^[-+]?0*\.?0*([a-zA-Z%]*|/[smh])$`)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Teardown is where its actions are, for {{.JobName}}, the timeline and errors.
+// Teardown is the name of the teardown in {{.JobName}}, the timeline and errors.
 const Teardown = "teardown"
 
 // teardown checks the actions after the last phase.
@@ -27,7 +27,7 @@ func (v *validator) teardown() {
 	}
 }
 
-// onlyMade are resources of which neither the API server nor a controller makes objects in the run's namespaces by itself.
+// onlyMade lists resources for which neither the API server nor a controller makes objects in the run's namespaces by itself.
 var onlyMade = []string{
 	"secrets", "services", "resourcequotas", "limitranges", "replicationcontrollers",
 	"deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
@@ -35,13 +35,13 @@ var onlyMade = []string{
 	"roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io", "leases.coordination.k8s.io",
 }
 
-// ofDeploys are resources of which a deploy may make objects.
+// ofDeploys lists resources for which a deploy may make objects.
 var ofDeploys = []string{
 	"services", "deployments.apps", "statefulsets.apps", "daemonsets.apps", "cronjobs.batch", "horizontalpodautoscalers.autoscaling",
 }
 
-// targets refuses an action whose target cannot have any objects: of a resource that nothing of the scenario makes until
-// then. Where hooks, the Go program or a trace may make some, nothing is known.
+// targets refuses an action whose target cannot have any objects, because the scenario makes no objects of the resource
+// before it. If hooks, the Go program or a trace may make objects, it checks nothing.
 func (v *validator) targets() {
 	s := v.s
 	if s.recorded || len(s.Hooks()) > 0 || len(s.CustomActions()) > 0 || slices.ContainsFunc(s.Loads(), func(l PlacedLoad) bool { return l.Kind == "custom" || l.Kind == "replay" }) {
@@ -58,8 +58,8 @@ func (v *validator) targets() {
 	}
 }
 
-// makes reports whether the scenario makes objects of a resource before or in a phase. Not known: templates are in files
-// that were not read, or make custom resources, of which an operator may make anything.
+// makes reports whether the scenario makes objects of a resource before or in a phase. known is false if template files
+// were not read, or if templates make custom resources, for which an operator may make any objects.
 func (s *Scenario) makes(resource string, phase int) (made, known bool) {
 	for i := range s.Phases[:min(phase+1, len(s.Phases))] {
 		for _, a := range s.Phases[i].Actions {

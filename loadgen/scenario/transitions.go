@@ -12,26 +12,26 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// maxTransitions bounds the memory of distributions, two of 200 KB for each transition and phase.
+// maxTransitions bounds the memory for distributions: two of 200 KB for each transition and phase.
 const maxTransitions = 20
 
-// Transition measures how long objects take from one state to another, as a watch brings them: by
-// name alone one of pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete,
-// pvc-bound, service-endpoints and deployment-available, or any other (docs/reference/conditions.md).
+// Transition measures how long objects take from one state to another, as seen by a watch. A
+// name alone selects one of pod-scheduled, pod-initialized, pod-containers-ready, pod-ready, job-complete,
+// pvc-bound, service-endpoints and deployment-available; other names need fields (docs/reference/conditions.md).
 type Transition struct {
 	Name      string `yaml:"name"`                // unique
 	Resource  string `yaml:"resource,omitempty"`  // as "pods"
-	Namespace string `yaml:"namespace,omitempty"` // one that is not the run's, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // of labels, as "app=web", default any
-	// From: a state; default "created", when the watch first brings the object
+	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
+	Selector  string `yaml:"selector,omitempty"`  // label selector, as "app=web", default any
+	// From: a state; default "created", when the watch first sees the object
 	From string `yaml:"from,omitempty"`
 	// To: a state: "scheduled", "initialized", "containersReady" and "ready" of pods, "complete" of
 	// Jobs, "bound" of PersistentVolumeClaims, "endpoints" of Services, "available" of Deployments,
-	// "deleting" or "deleted" of all; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
+	// "deleting" or "deleted" of all resources; or "condition=TYPE", "jsonpath=PATH=VALUE", "cel=EXPR"
 	To string `yaml:"to,omitempty"`
 }
 
-// knownTransitions are those that a name alone stands for.
+// knownTransitions returns the transitions that a name alone selects.
 func knownTransitions() map[string]Transition {
 	return map[string]Transition{
 		"pod-scheduled":        {Resource: "pods", To: "scheduled"},
@@ -56,7 +56,7 @@ func (t Transition) set() condition.Set {
 	return condition.Set{Resource: t.Resource, Namespace: t.Namespace}
 }
 
-// Compile is the set of its objects, their selector, and its two states.
+// Compile returns the set of the transition's objects, their selector, and the two states.
 func (t Transition) Compile() (set condition.Set, selector labels.Selector, from, to condition.State, err error) {
 	if selector, err = labels.Parse(t.Selector); err != nil {
 		return set, nil, from, to, err
@@ -68,7 +68,7 @@ func (t Transition) Compile() (set condition.Set, selector labels.Selector, from
 	return t.set(), selector, from, to, err
 }
 
-// TransitionNames lists the transitions in order.
+// TransitionNames lists the names of the transitions in order.
 func (s *Scenario) TransitionNames() []string {
 	return namesOf(s.Transitions, func(t Transition) string { return t.Name })
 }
@@ -82,7 +82,7 @@ func (v *validator) transitions() {
 		t := &v.s.Transitions[i]
 		path := fmt.Sprintf("transitions[%d]", i)
 		v.uniqueName(path, "transition", t.Name, seen)
-		if !v.s.recorded { // else by another version, perhaps
+		if !v.s.recorded { // it may be from another version
 			v.transition(path, t)
 		}
 	}

@@ -12,41 +12,41 @@ type Fault struct {
 	// Component: a name, kind or role, as in docs/reference/faults.md; default for slowFsync:
 	// all of etcd
 	Component  string   `yaml:"component,omitempty"`
-	Components []string `yaml:"components,omitempty"` // several of them
+	Components []string `yaml:"components,omitempty"` // several components
 	// Peers: other ends of the links of a networkDelay or partition, default all.
 	Peers []string `yaml:"peers,omitempty"`
 	After Duration `yaml:"after,omitempty"` // since the phase's start, default 0s
 	// For: default: to the phase's end
 	For    Duration `yaml:"for,omitempty" zero:"to the phase's end"`
-	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // how often, Every apart; default 1
-	Every  Duration `yaml:"every,omitempty"`           // from one begin to the next
+	Repeat int      `yaml:"repeat,omitempty" zero:"1"` // number of times, Every apart; default 1
+	Every  Duration `yaml:"every,omitempty"`           // time from one start to the next
 
-	Fraction float64 `yaml:"fraction,omitempty"` // of the nodes, over 0, at most 1; drawn by the seed
+	Fraction float64 `yaml:"fraction,omitempty"` // of the nodes, over 0, at most 1; drawn with the seed
 	// OutOfService: the nodes of a nodeFailure get the taint node.kubernetes.io/out-of-service
-	// when the API server says that they are not Ready, as from an operator; a nodeRecovery takes
-	// it away
+	// when the API server reports them as not Ready, as if an operator set it; a nodeRecovery
+	// removes it
 	OutOfService bool `yaml:"outOfService,omitempty"`
 	// Delay: of each fsync, of data in each direction, of a webhook's answers, or of a
 	// slowKubelet's writes
 	Delay   Duration `yaml:"delay,omitempty"`
-	Jitter  Duration `yaml:"jitter,omitempty"`           // evenly drawn, added to or taken from Delay
+	Jitter  Duration `yaml:"jitter,omitempty"`           // drawn evenly, added to or subtracted from Delay
 	Files   string   `yaml:"files,omitempty"`            // of a slowFsync: "wal" (the default) or "all"
 	Limit   int      `yaml:"limit,omitempty"`            // of open files
 	Writers int      `yaml:"writers,omitempty" zero:"4"` // of a diskContention, default 4
 	Size    Bytes    `yaml:"size,omitempty" zero:"1MiB"` // of each write of a diskContention, default 1MiB
 	Quota   Bytes    `yaml:"quota,omitempty"`            // of etcd's database
-	// Resource: whose creation a webhook reviews, as "pods" or "deployments.apps"
+	// Resource: resource whose creation a webhook reviews, as "pods" or "deployments.apps"
 	Resource string `yaml:"resource,omitempty"`
 	Fails    bool   `yaml:"fails,omitempty"`                                           // a webhook or service answers 500
-	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // that a service answers; further requests get status 429
+	Throttle Rate   `yaml:"throttle,omitempty" zero:"no limit; leave it out for that"` // maximum rate that a service answers; further requests get status 429
 	Ignore   bool   `yaml:"ignore,omitempty"`                                          // failurePolicy Ignore; default Fail
 	// Timeout: of a webhook's call, 1s to 30s, default 10s
 	Timeout  Duration `yaml:"timeout,omitempty" zero:"10s"`
-	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // so many of them, asked at once, or those that mutate in turn; default 1
-	Mutates  bool     `yaml:"mutates,omitempty"`           // the webhooks add an annotation each; default: they only allow
-	// Reinvoke: reinvocationPolicy IfNeeded of webhooks that mutate; default Never
+	Webhooks int      `yaml:"webhooks,omitempty" zero:"1"` // number of webhooks, called in parallel, or in turn if they mutate; default 1
+	Mutates  bool     `yaml:"mutates,omitempty"`           // each webhook adds an annotation; default: they only allow
+	// Reinvoke: reinvocationPolicy IfNeeded of mutating webhooks; default Never
 	Reinvoke bool `yaml:"reinvoke,omitempty"`
-	// To: the minor version of an upgrade or downgrade, as "1.37": docs/reference/versions.md
+	// To: the minor version to upgrade or downgrade to, as "1.37": docs/reference/versions.md
 	To string `yaml:"to,omitempty"`
 }
 
@@ -58,10 +58,10 @@ func (f Fault) kind() control.FaultKind {
 // StopsNodes reports whether nodes are silent after the fault.
 func (f Fault) StopsNodes() bool { return f.kind().SilencesNodes }
 
-// OfNodes reports whether the fault is one of simulated nodes.
+// OfNodes reports whether the fault affects simulated nodes.
 func (f Fault) OfNodes() bool { return f.kind().OfNodes }
 
-// OfCloud reports whether the fault is one of the simulated cloud too, which a plane must have.
+// OfCloud reports whether the fault also affects the simulated cloud, which the plane must then have.
 func (f Fault) OfCloud() bool { return f.kind().OfCloud }
 
 // Momentary reports whether a fault of the control plane has no length.
@@ -72,7 +72,7 @@ func (f Fault) moves() bool { return control.Fault{Kind: f.Kind}.Moves() }
 // OfNetwork reports whether the fault needs links that can be delayed and cut.
 func (f Fault) OfNetwork() bool { return f.kind().Links }
 
-// On are the components that the fault is about, as they are written.
+// On lists the components that the fault affects, as written in the scenario.
 func (f Fault) On() []string {
 	if f.Component != "" {
 		return append([]string{f.Component}, f.Components...)
@@ -80,7 +80,7 @@ func (f Fault) On() []string {
 	return f.Components
 }
 
-// Times says when the fault begins, since the start of its phase.
+// Times returns when the fault begins, relative to the start of its phase.
 func (f Fault) Times() []time.Duration {
 	var all []time.Duration
 	for i := range max(1, f.Repeat) {
@@ -89,15 +89,15 @@ func (f Fault) Times() []time.Duration {
 	return all
 }
 
-// Span is from the start of the phase to when the fault has ended by itself;
-// one that lasts to the phase's end is counted with no length.
+// Span returns the time from the start of the phase until the fault ends by itself.
+// A fault that lasts to the phase's end counts with length zero.
 func (f Fault) Span() time.Duration {
 	times := f.Times()
 	return times[len(times)-1] + f.For.D()
 }
 
-// Control is the fault as a plane's supervisor is asked for it. Random parts
-// follow the scenario's seed.
+// Control returns the fault in the form that a plane's supervisor takes. The scenario's
+// seed determines its random parts.
 func (f Fault) Control(seed int64) control.Fault {
 	on := f.On()
 	if len(on) == 0 && f.kind().OfMembers() {
@@ -111,7 +111,7 @@ func (f Fault) Control(seed int64) control.Fault {
 	}
 }
 
-// PlacedFault is a fault and where it stands.
+// PlacedFault is a fault with its location in the scenario.
 type PlacedFault struct {
 	*Fault
 	Phase string

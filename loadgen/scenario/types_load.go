@@ -5,79 +5,79 @@ import (
 	"slices"
 )
 
-// Load is one stream of work during a phase, or through all of them.
+// Load is one stream of work that runs during a phase, or in every phase.
 type Load struct {
-	Name string `yaml:"name,omitempty"` // unique in the run, default the kind
+	Name string `yaml:"name,omitempty"` // unique in the run, default: the kind
 	// Kind: "requests", "watches", "changes", "history", "streams", "objects", "replay" or
 	// "custom" (made by the Go program that runs the scenario)
 	Kind string `yaml:"kind"`
 
-	Rate Rate `yaml:"rate,omitempty"` // of arrivals, or of opening watches
-	// Arrival: "constant" (the default) or "poisson" (as many independent clients)
+	Rate Rate `yaml:"rate,omitempty"` // rate of arrivals, or of opening watches
+	// Arrival: "constant" (the default) or "poisson" (like many independent clients)
 	Arrival string `yaml:"arrival,omitempty"`
-	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it does not
-	// MinAchieved: in place of the scenario's
+	Shape   Shape  `yaml:"shape,omitempty"` // how the rate changes; default: it stays constant
+	// MinAchieved: replaces the scenario's
 	MinAchieved *Bound `yaml:"minAchieved,omitempty"`
-	// MaxInFlight: open requests; further arrivals are unsent; default 1000.
+	// MaxInFlight: maximum open requests; further arrivals are not sent; default 1000.
 	MaxInFlight int      `yaml:"maxInFlight,omitempty" zero:"1000"`
-	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of a request, default 60s
-	// Connections: HTTP/2, taken in turn, more when all are full; default 4
+	Timeout     Duration `yaml:"timeout,omitempty" zero:"60s"` // of each request, default 60s
+	// Connections: number of HTTP/2 connections, used in turn; more open when all are full; default 4
 	Connections int `yaml:"connections,omitempty" zero:"4"`
 
-	// What each request asks, unless Mix says more; of watches, what is watched.
+	// What each request asks for, unless Mix overrides it; for watches, what they watch.
 	Operation `yaml:",inline"`
 	Mix       []Operation `yaml:"mix,omitempty"` // drawn by weight, instead of Verb
 
-	// Objects: of each resource, made beforehand; default 100 for requests, 5 for a
+	// Objects: number of objects of each resource, made beforehand; default 100 for requests, 5 for a
 	// history, else 1.
 	Objects int `yaml:"objects,omitempty" zero:"100 for requests, 5 for a history, else 1"`
-	// Namespaces: of the objects, default 1; further ones are made
+	// Namespaces: number of namespaces for the objects, default 1; the run creates further ones
 	Namespaces int `yaml:"namespaces,omitempty" zero:"1"`
-	// Spread: of objects over namespaces: "even" (the default) or "zipf" (a share of
-	// 1/k for the k-th)
+	// Spread: of objects over namespaces: "even" (the default) or "zipf" (the k-th namespace gets a
+	// share of 1/k)
 	Spread string      `yaml:"spread,omitempty"`
-	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // of each object's payload, default 1KiB
+	Size   Bytes       `yaml:"size,omitempty" zero:"1KiB"` // payload of each object, default 1KiB
 	Sizes  []SizeShare `yaml:"sizes,omitempty"`            // drawn by weight, instead of Size
-	// Object: manifest of other resources; name, namespace and labels are put in, the payload
-	// into an annotation
+	// Object: manifest of other resources; the load sets its name, namespace and labels, and puts the
+	// payload into an annotation
 	Object any `yaml:"object,omitempty"`
-	// Tenants: impersonated in turn by share; default: the load's own identity.
+	// Tenants: users to impersonate in turn, by share; default: the load's own identity.
 	Tenants []Tenant `yaml:"tenants,omitempty"`
 
-	Count int  `yaml:"count,omitempty"` // of watches, opened at Rate
-	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open to the end of the run
-	// Connect: "shared" (connections filled to the server's limit of streams; the default)
-	// or "each" (one for every watch)
+	Count int  `yaml:"count,omitempty"` // number of watches, opened at Rate
+	Hold  bool `yaml:"hold,omitempty"`  // keep the watches open until the end of the run
+	// Connect: "shared" (fills each connection up to the server's limit of streams; the default)
+	// or "each" (one connection for each watch)
 	Connect string `yaml:"connect,omitempty"`
-	// Start: "list" (one list for all watches; the default) or "watchList" (each asks
+	// Start: "list" (one list for all watches; the default) or "watchList" (each watch asks
 	// for the initial events, as informers do)
 	Start string      `yaml:"start,omitempty"`
 	Slow  SlowWatches `yaml:"slow,omitempty"` // slow consumers among the watches
 
-	// Watches: the load whose objects are written and whose watches must deliver each write
+	// Watches: the watch load whose objects this load writes and whose watches must deliver each write
 	Watches string `yaml:"watches,omitempty"`
 
-	// Clients: of a history, each with one operation at a time; default 5, together 20/s
+	// Clients: of a history, each with one operation at a time; default 5, at 20/s in total
 	Clients  int `yaml:"clients,omitempty" zero:"5"`
-	Watchers int `yaml:"watchers,omitempty" zero:"3"` // of a history, each of all registers; default 3
+	Watchers int `yaml:"watchers,omitempty" zero:"3"` // number of watches of a history, each of all registers; default 3
 
-	// Templates: of a load of objects, which creates each once, as a Batch has them
+	// Templates: of a load of objects, which creates each object once, as in a Batch
 	Templates []Template `yaml:"templates,omitempty"`
 	// Iterations: of all templates; default one for each namespace
 	Iterations int `yaml:"iterations,omitempty" zero:"one for each namespace"`
-	// FromIteration: the first of them that is made, as of a Batch
+	// FromIteration: the first iteration to make, as in a Batch
 	FromIteration int `yaml:"fromIteration,omitempty"`
-	// ToIteration: only those before it are made, as of a Batch; default all
+	// ToIteration: make only the iterations before this one, as in a Batch; default all
 	ToIteration int `yaml:"toIteration,omitempty" zero:"all"`
 	// Vars: values by name, {{.NAME}} in templates
 	Vars map[string]any `yaml:"vars,omitempty"`
-	// Placement: "nodes" (the default) or "none", as of a Batch
+	// Placement: "nodes" (the default) or "none", as in a Batch
 	Placement string `yaml:"placement,omitempty"`
 
-	// Stream: to pods of the run: "logs" (the default), "exec" (a command that sends back its
-	// input), "attach" or "portForward" (to a port that does so)
+	// Stream: to pods of the run: "logs" (the default), "exec" (a command that echoes its
+	// input), "attach" or "portForward" (to a port that echoes its input)
 	Stream string `yaml:"stream,omitempty"`
-	// Follow: how long logs and attached output are read; default: logs to their end so far
+	// Follow: how long to read logs and attached output; default: logs up to their current end
 	Follow Duration `yaml:"follow,omitempty"`
 
 	Replayed `yaml:",inline"`
@@ -89,38 +89,38 @@ type Operation struct {
 	// objects in a namespace) or "apply"
 	Verb   string  `yaml:"verb,omitempty"`
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // in a mix, default 1
-	// Resource: as "deployments.apps", default configmaps. Written are configmaps, secrets,
-	// services, serviceaccounts, leases.coordination.k8s.io, pods,
-	// widgets.load.stormglass.dev (a custom resource made for the run); others need an
-	// Object. Or a document that is got: /apis (discovery, aggregated), /openapi/v2,
-	// /openapi/v3 or one below
+	// Resource: as "deployments.apps", default configmaps. A load can write configmaps, secrets,
+	// services, serviceaccounts, leases.coordination.k8s.io, pods and
+	// widgets.load.stormglass.dev (a custom resource made for the run) without a manifest; others need an
+	// Object. A get can also read a document: /apis (aggregated discovery), /openapi/v2,
+	// /openapi/v3 or a path below them
 	Resource string `yaml:"resource,omitempty"`
-	// ResourceVersion: "" (consistent), "0" (any cached state), of a list also "exact" (the version of
+	// ResourceVersion: "" (consistent), "0" (any cached state), for a list also "exact" (the version of
 	// the load's first list)
 	ResourceVersion string `yaml:"resourceVersion,omitempty"`
-	Limit           int    `yaml:"limit,omitempty"`    // of a list's page or of a deletecollection, default none
-	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages, as one request
-	// LabelSelector: of a list or watch, in place of the load's own label; of a deletecollection, beside it
+	Limit           int    `yaml:"limit,omitempty"`    // objects in a page of a list or in a deletecollection, default no limit
+	AllPages        bool   `yaml:"allPages,omitempty"` // read all pages and count them as one request
+	// LabelSelector: for a list or watch, replaces the load's own label; for a deletecollection, applies in addition to it
 	LabelSelector string `yaml:"labelSelector,omitempty"`
-	// FieldSelector: of a list, watch or deletecollection, as "metadata.name=x"
+	// FieldSelector: for a list, watch or deletecollection, as "metadata.name=x"
 	FieldSelector string `yaml:"fieldSelector,omitempty"`
 	// Form: of answers: "object" (the default), "metadata" (PartialObjectMetadata) or
-	// "table" (as kubectl get asks)
+	// "table" (as kubectl get requests)
 	Form string `yaml:"form,omitempty"`
 	// Encoding: of answers: "json" (the default), "protobuf" (built-in resources) or "cbor" (with the
 	// feature gate CBORServingAndStorage)
 	Encoding string `yaml:"encoding,omitempty"`
 	Scope    string `yaml:"scope,omitempty"` // of a list or watch: "namespace" (the default) or "cluster"
-	// Subresource: of the objects, as "status" or "scale", that is read or written; one that is
-	// created needs a Body, as "eviction" of pods or "token" of serviceaccounts
+	// Subresource: of the objects to read or write, as "status" or "scale"; a create of a subresource
+	// needs a Body, as "eviction" of pods or "token" of serviceaccounts
 	Subresource string `yaml:"subresource,omitempty"`
 	PatchType   string `yaml:"patchType,omitempty"` // of a patch: "merge" (the default), "json" or "strategic"
-	// Body: of a patch, default the payload; of what is created in a subresource. Its texts are
-	// templates, with {{.Turn}}, a number that changes with each request
+	// Body: of a patch, default the payload; or of the subresource to create. Its texts are
+	// templates with {{.Turn}}, a number that changes with each request
 	Body any `yaml:"body,omitempty"`
 }
 
-// FullResource is the resource with its subresource, as "pods/status".
+// FullResource returns the resource with its subresource, as "pods/status".
 func (o Operation) FullResource() string {
 	if o.Subresource == "" {
 		return o.Resource
@@ -128,23 +128,23 @@ func (o Operation) FullResource() string {
 	return o.Resource + "/" + o.Subresource
 }
 
-// Shape changes a load's rate with time.
+// Shape describes how a load's rate changes over time.
 type Shape struct {
 	// Kind: "ramp" (to To within Over), "step" (to To in Steps, one each Every),
-	// "burst" (Burst further arrivals each Every), "sine" (by Amplitude, a period each
+	// "burst" (Burst extra arrivals each Every), "sine" (by Amplitude, one period each
 	// Every) or "replay" (of File)
 	Kind      string   `yaml:"kind,omitempty"`
 	To        *Rate    `yaml:"to,omitempty"`        // final rate
 	Over      Duration `yaml:"over,omitempty"`      // length of a ramp
-	Steps     int      `yaml:"steps,omitempty"`     // of a step
-	Every     Duration `yaml:"every,omitempty"`     // step, period, or time between bursts
-	Burst     int      `yaml:"burst,omitempty"`     // arrivals of each
-	Amplitude float64  `yaml:"amplitude,omitempty"` // of the rate, over 0, at most 1
-	// File: lines of seconds since the start, in order; beside the scenario file, or absolute
+	Steps     int      `yaml:"steps,omitempty"`     // number of steps
+	Every     Duration `yaml:"every,omitempty"`     // length of a step or period, or time between bursts
+	Burst     int      `yaml:"burst,omitempty"`     // extra arrivals in each burst
+	Amplitude float64  `yaml:"amplitude,omitempty"` // fraction of the rate, over 0, at most 1
+	// File: one line for each arrival, in seconds since the start, in order; relative to the scenario file, or absolute
 	File  string  `yaml:"file,omitempty"`
 	Speed float64 `yaml:"speed,omitempty" zero:"1"` // of a replay, default 1; 2 halves all times
 
-	// Times of a replay, in seconds, as read from File.
+	// Times are the arrival times of a replay in seconds, as read from File.
 	Times []float64 `yaml:"-"`
 }
 
@@ -154,29 +154,29 @@ type SizeShare struct {
 	Weight float64 `yaml:"weight,omitempty" zero:"1"` // default 1
 }
 
-// Tenant is a user that requests are made as.
+// Tenant is a user that a load impersonates.
 type Tenant struct {
 	Name   string   `yaml:"name"`                     // the user is stormglass:tenant:NAME
-	Groups []string `yaml:"groups,omitempty"`         // beside stormglass:tenants
+	Groups []string `yaml:"groups,omitempty"`         // in addition to stormglass:tenants
 	Share  float64  `yaml:"share,omitempty" zero:"1"` // of arrivals, default 1
 }
 
-// SlowWatches read a stream's window of data, then so much per second.
+// SlowWatches describes watches that read one stream window of data, then BytesPerSecond.
 type SlowWatches struct {
 	Fraction       float64 `yaml:"fraction,omitempty"`            // of the load's watches, 0 to 1
-	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // of each; 0: none
+	BytesPerSecond Bytes   `yaml:"bytesPerSecond,omitempty"`      // bytes that each reads after its window; 0: none
 	Window         Bytes   `yaml:"window,omitempty" zero:"64KiB"` // that the server may send ahead, default 64KiB
 }
 
-// TenantsGroup is a group that all tenants are in.
+// TenantsGroup is a group that contains all tenants.
 const TenantsGroup = "stormglass:tenants"
 
-// TenantUser is the user that a tenant's requests are made as.
+// TenantUser returns the user name for requests of a tenant.
 func TenantUser(name string) string { return "stormglass:tenant:" + name }
 
-// NamespacesIn are the namespaces of a load's objects, in the order of their
-// shares: the run's own and, where there are more, some of the load's. Those of a
-// batch are BatchNamespaces.
+// NamespacesIn returns the namespaces of a load's objects, in the order of their
+// shares: the run's own namespace, then further ones of the load. BatchNamespaces
+// returns the namespaces of batches.
 func (l *Load) NamespacesIn(run string) []string {
 	all := []string{run}
 	if l.Batch().Has() {
@@ -188,14 +188,14 @@ func (l *Load) NamespacesIn(run string) []string {
 	return all
 }
 
-// OwnObjects reports whether a load makes the objects that an operation of its
-// works on: where it writes, and of a resource that Stormglass has a manifest
-// for or was given one for. Else gets, lists and watches are of whatever is
-// there. Pods that are only read are whatever is there too.
+// OwnObjects reports whether the load makes the objects that operation o works on.
+// It makes them for every write except a plain create, and for reads in its namespaces without
+// a selector if it has a manifest for the resource, built in or given. Other gets, lists and
+// watches read whichever objects exist, as do reads of pods without an Object.
 func (l *Load) OwnObjects(o Operation) bool {
 	switch o.Verb {
 	case "create":
-		return o.Subresource != "" // else the creation itself is measured
+		return o.Subresource != "" // otherwise the load measures the creation itself
 	case "update", "patch", "delete", "deletecollection", "apply":
 		return true
 	}

@@ -13,10 +13,10 @@ import (
 // Duration is a length of time written as "30s", "2m", "250ms".
 type Duration time.Duration
 
-// D is the duration as Go knows it.
+// D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// String writes the shortest form: "5m", not "5m0s".
+// String returns the shortest form: "5m", not "5m0s".
 func (d Duration) String() string {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -28,14 +28,14 @@ func (d Duration) String() string {
 	return s
 }
 
-// MarshalText writes the form that UnmarshalText reads.
+// MarshalText returns the form that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// Spread is a length of time that varies, written as "2s" (always the same) or "2s..20s": a log-
-// normal distribution whose median is the first and whose 99th percentile is the second.
+// Spread is a length of time that varies, written as "2s" (always the same) or "2s..20s": a log-normal
+// distribution with this median and 99th percentile.
 type Spread struct{ Median, P99 time.Duration }
 
-// UnmarshalText reads a spread.
+// UnmarshalText parses a spread.
 func (s *Spread) UnmarshalText(text []byte) error {
 	if near := nearSpread(string(text)); near != "" {
 		return fmt.Errorf("%q is no spread; write %s", text, near)
@@ -58,7 +58,7 @@ func (s *Spread) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes the form that UnmarshalText reads.
+// MarshalText returns the form that UnmarshalText reads.
 func (s Spread) MarshalText() ([]byte, error) {
 	text := Duration(s.Median).String()
 	if s.P99 != s.Median {
@@ -67,7 +67,7 @@ func (s Spread) MarshalText() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// At is the value below which a fraction q (over 0, below 1) lies.
+// At returns the value below which a fraction q (over 0, below 1) lies.
 func (s Spread) At(q float64) time.Duration {
 	if s.P99 == s.Median {
 		return s.Median
@@ -82,7 +82,7 @@ func (s Spread) At(q float64) time.Duration {
 // Rate is events per second, written as "50/s", "300/m" or "10/h".
 type Rate float64
 
-// UnmarshalText reads a rate; negative and infinite ones are refused.
+// UnmarshalText parses a rate; it refuses negative and infinite rates.
 func (r *Rate) UnmarshalText(text []byte) error {
 	num, per, ok := strings.Cut(string(text), "/")
 	seconds := map[string]float64{"s": 1, "m": 60, "h": 3600}[strings.TrimSpace(per)]
@@ -97,7 +97,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes the form that UnmarshalText reads.
+// MarshalText returns the form that UnmarshalText reads.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Rate) String() string {
@@ -112,7 +112,7 @@ var sizeUnits = map[string]float64{
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }
 
-// UnmarshalText reads a size; negative ones are refused.
+// UnmarshalText parses a size; it refuses negative sizes.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, ok := parseSize(string(text))
 	if !ok {
@@ -129,7 +129,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes the form that UnmarshalText reads.
+// MarshalText returns the form that UnmarshalText reads.
 func (b Bytes) MarshalText() ([]byte, error) {
 	for _, u := range []string{"GiB", "MiB", "KiB"} {
 		if n := int64(sizeUnits[u]); b > 0 && int64(b)%n == 0 {
@@ -139,13 +139,13 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatInt(int64(b), 10)), nil
 }
 
-// Roughly writes a size with three digits.
+// Roughly formats a size with three digits.
 func (b Bytes) Roughly() string { return inUnits(float64(b)) }
 
 // Unit is the unit of a gate's value.
 type Unit string
 
-// The units a value can have.
+// The units of values.
 const (
 	Seconds Unit = "seconds"
 	Ratio   Unit = "ratio"
@@ -156,7 +156,7 @@ const (
 	Number  Unit = "" // a bare number, for expr gates
 )
 
-// Example shows how a bound of this unit is written.
+// Example returns examples of bounds in this unit.
 func (u Unit) Example() string {
 	return map[Unit]string{
 		Seconds: "1s or 250ms", Ratio: "5% or 0.05", Size: "200MB or 64MiB",
@@ -164,10 +164,10 @@ func (u Unit) Example() string {
 	}[u]
 }
 
-// Bound is a gate's limit: a number and how it was written.
+// Bound is a gate's limit: a number and its text in the scenario.
 type Bound struct {
 	Value float64
-	// Units it could be meant in: "1s" only seconds, "5" a count, ratio or
+	// units are the units that the text may mean: "1s" only seconds, "5" a count, ratio or
 	// bare number.
 	units []Unit
 	text  string
@@ -175,7 +175,7 @@ type Bound struct {
 
 var boundForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-zµ%/]*)$`)
 
-// UnmarshalText reads a bound in any unit; Fits tells whether it is the right one.
+// UnmarshalText parses a bound in any unit; Fits reports whether it fits the expected unit.
 func (b *Bound) UnmarshalText(text []byte) error {
 	s := string(text)
 	b.text = s
@@ -228,17 +228,17 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes the bound as it was written.
+// MarshalText returns the bound's original text.
 func (b Bound) MarshalText() ([]byte, error) { return []byte(b.text), nil }
 
 func (b Bound) String() string { return b.text }
 
-// Fits reports whether the bound can be meant in unit u.
+// Fits reports whether the bound may be in unit u.
 func (b Bound) Fits(u Unit) bool {
 	return u == Number || slices.Contains(b.units, u)
 }
 
-// nearUnit is the unit of sizes that is meant by one written otherwise, or "".
+// nearUnit returns the unit of sizes that a misspelled unit means, or "".
 func nearUnit(unit string) string {
 	for known := range sizeUnits {
 		if known != "" && (strings.EqualFold(known, unit) || strings.HasSuffix(known, "iB") && strings.EqualFold(known, unit+"B")) {

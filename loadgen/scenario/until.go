@@ -13,36 +13,36 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/condition"
 )
 
-// untilNames are the conditions that are known by name.
+// untilNames lists the conditions that have a name.
 var untilNames = []string{"nodesReady", "nodesNotReady", "podsReady", "watchesOpen", "resourcesServed", "objectsMade"}
 
-// Until is a condition: a name, as podsReady, or CEL over sets of objects, as count(pods where
-// status.phase == "Running") >= 950, in place of the fields; else that one test, of Condition, JSONPath and
-// CEL, holds for objects of a resource (docs/reference/conditions.md).
+// Until is a condition. It is either a name, as podsReady, or CEL over sets of objects, as count(pods where
+// status.phase == "Running") >= 950, or fields: then one test (Condition, JSONPath or CEL) must hold
+// for objects of a resource (docs/reference/conditions.md).
 type Until struct {
-	// Text is the name or the expression; empty: the fields.
+	// Text is the name or the expression; empty if the condition is written as fields.
 	Text string `yaml:"-"`
 
 	Resource  string `yaml:"resource,omitempty"`  // as "deployments.apps"
 	Name      string `yaml:"name,omitempty"`      // of the only object, default any
-	Namespace string `yaml:"namespace,omitempty"` // one that is not the run's, default the run's
-	Selector  string `yaml:"selector,omitempty"`  // of labels, as "app=web", default any
-	// Condition: type of a condition of the status, as "Available" or "Available=False"
+	Namespace string `yaml:"namespace,omitempty"` // a namespace other than the run's, default the run's
+	Selector  string `yaml:"selector,omitempty"`  // label selector, as "app=web", default any
+	// Condition: condition type in the status, as "Available" or "Available=False"
 	Condition string `yaml:"condition,omitempty"`
 	// JSONPath: of one value, as "{.status.phase}=Running", or of any value, "{.status.phase}"
 	JSONPath string `yaml:"jsonpath,omitempty"`
 	CEL      string `yaml:"cel,omitempty"` // as "object.status.readyReplicas > 3"
-	// Count: so many objects at least, or "all" (the default: all there are, at least one)
+	// Count: least number of objects, or "all" (the default: all existing objects, at least one)
 	Count string `yaml:"count,omitempty"`
 }
 
-// UnmarshalText reads a name or an expression.
+// UnmarshalText stores a name or an expression.
 func (u *Until) UnmarshalText(text []byte) error {
 	u.Text = string(text)
 	return nil
 }
 
-// MarshalYAML writes the form that was read.
+// MarshalYAML returns the form that was read.
 func (u Until) MarshalYAML() (any, error) {
 	if u.Text != "" {
 		return u.Text, nil
@@ -54,13 +54,13 @@ func (u Until) MarshalYAML() (any, error) {
 // IsZero reports whether there is no condition.
 func (u Until) IsZero() bool { return u == Until{} }
 
-// Is reports whether it is the condition of that name.
+// Is reports whether the condition has the given name.
 func (u Until) Is(name string) bool { return u.Text == name }
 
-// OfObjects reports whether it is a condition over sets of objects and has no name.
+// OfObjects reports whether the condition is over sets of objects and has no name.
 func (u Until) OfObjects() bool { return !u.IsZero() && !slices.Contains(untilNames, u.Text) }
 
-// String is the name, the expression, or the fields in a few words.
+// String returns the name, the expression, or a short form of the fields.
 func (u Until) String() string {
 	if u.Text != "" || u.IsZero() {
 		return u.Text
@@ -80,10 +80,10 @@ func (u Until) String() string {
 	return strings.Join(append(parts, u.test()), " ")
 }
 
-// countAll is the Count of all objects that there are.
+// countAll is the Count that means all existing objects.
 const countAll = "all"
 
-// test is the one test of the fields, in its form.
+// test returns the test of the fields as text.
 func (u Until) test() string {
 	switch {
 	case u.Condition != "":
@@ -94,7 +94,7 @@ func (u Until) test() string {
 	return "cel=" + u.CEL
 }
 
-// Compile is the condition over sets of objects.
+// Compile returns the condition over sets of objects.
 func (u Until) Compile() (*condition.Condition, error) { return u.compile(nil) }
 
 func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
@@ -118,7 +118,7 @@ func (u Until) compile(schema condition.Schema) (*condition.Condition, error) {
 	return condition.OfObjects(u.String(), c, enough), nil
 }
 
-// Conditions are the conditions over sets of objects, by the phases that end with them.
+// Conditions returns the conditions over sets of objects, by the phases that they end.
 func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	all := map[string]*condition.Condition{}
 	for i := range s.Phases {
@@ -135,14 +135,14 @@ func (s *Scenario) Conditions() (map[string]*condition.Condition, error) {
 	return all, nil
 }
 
-// oneWord is the form of a condition's name.
+// oneWord matches the form of a condition's name.
 var oneWord = regexp.MustCompile(`^[A-Za-z]*$`)
 
-// until checks a phase's condition; false if it is refused.
+// until checks a phase's condition; it returns false if it refuses the condition.
 func (v *validator) until(path string, p *Phase) bool {
 	u := &p.Until
 	switch {
-	case v.s.recorded && u.OfObjects(): // by another version, perhaps
+	case v.s.recorded && u.OfObjects(): // it may be from another version
 		return true
 	case u.Text == "":
 		return v.untilFields(path, u)
@@ -188,7 +188,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	}
 	switch {
 	case len(tests) == 0:
-		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "nothing is asked of the objects")
+		v.fail(path, "add condition: Ready, jsonpath: '{.status.phase}=Running' or cel: object.status.replicas > 3", "no condition")
 	case len(tests) > 1:
 		v.fail(path+"."+tests[1], "keep one of them; cel may hold both", "%s and %s at once", tests[0], tests[1])
 	case len(v.errs) == before:
@@ -199,7 +199,7 @@ func (v *validator) untilFields(path string, u *Until) bool {
 	return len(v.errs) == before
 }
 
-// followed checks which objects a condition or transition is about.
+// followed checks the objects of a condition or transition.
 func (v *validator) followed(path, resource, namespace, selector string) {
 	if resource == "" {
 		v.fail(path+".resource", "as pods or deployments.apps", "is missing")

@@ -16,7 +16,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Bounds of what a scenario may ask for. They catch slips of the pen, not
+// Bounds of a scenario. They catch typing mistakes and do not limit
 // ambition: each is far above what one machine can drive.
 const (
 	MaxNodes   = 100_000
@@ -24,25 +24,25 @@ const (
 	MaxWatches = 1_000_000
 	MaxPods    = 500_000
 	maxPhase   = 24 * time.Hour
-	maxSeed    = 1 << 53 // whole in a float64
+	maxSeed    = 1 << 53 // exact in a float64
 
 	MinScrape, MaxScrape = time.Second, 5 * time.Minute // between two scrapes
 )
 
-// dnsLabel is the form of names that become part of object names.
+// dnsLabel matches names that become part of object names.
 var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$`)
 
-// numberOrPercent is the form of a rolling update's bounds.
+// numberOrPercent matches the bounds of a rolling update.
 var numberOrPercent = regexp.MustCompile(`^[0-9]{1,7}%?$`)
 
-// sizeWithB is a size whose unit has a B, which a Kubernetes quantity has not.
+// sizeWithB matches a size whose unit contains a B, which Kubernetes quantities do not have.
 var sizeWithB = regexp.MustCompile(`^([0-9.]+) ?([kKmMgGtT])i?[bB]$`)
 
 // validator collects errors in the order of the file.
 type validator struct {
 	s    *Scenario
 	errs []error
-	// plane is the control plane after the upgrades and downgrades so far; nil: there was none.
+	// plane is the control plane after the upgrades and downgrades so far, or nil before the first.
 	plane *control.Config
 }
 
@@ -85,7 +85,7 @@ func (v *validator) unique(path, what, name, hint string, seen map[string]bool) 
 
 func (v *validator) uniqueName(path, what, name string, seen map[string]bool) {
 	v.name(path+".name", name)
-	v.unique(path, what, name, what+"s are told apart by name", seen)
+	v.unique(path, what, name, "give each "+what+" a unique name", seen)
 }
 
 func (v *validator) between(path string, value, low, high float64) {
@@ -151,7 +151,7 @@ func (s *Scenario) validate() error {
 	}
 	v.name("name", s.Name)
 	v.between("seed", float64(s.Seed), -maxSeed, maxSeed)
-	if !s.recorded { // by another version, perhaps
+	if !s.recorded { // it may be from another version
 		v.controlPlane()
 	}
 	v.nodes()
@@ -182,7 +182,7 @@ func (s *Scenario) validate() error {
 	if len(v.errs) == 0 {
 		v.targets()
 	}
-	if len(v.errs) == 0 && !s.recorded { // else the forecast is not known
+	if len(v.errs) == 0 && !s.recorded { // otherwise there is no reliable forecast
 		v.forecast()
 	}
 	v.variants()
@@ -225,7 +225,7 @@ func (v *validator) phases(loadNames, created map[string]bool) {
 			v.fault(fmt.Sprintf("%s.faults[%d]", path, j), p, &p.Faults[j])
 			v.inOrder(fmt.Sprintf("%s.faults[%d]", path, j), p, j)
 		}
-		if len(v.errs) == before { // what is wrong by itself may claim anything
+		if len(v.errs) == before { // an invalid fault may claim any component
 			v.clashes(path, p)
 		}
 		v.loadsOf(path, p, held, loadNames)
@@ -264,7 +264,7 @@ func (v *validator) phaseEnd(path string, p *Phase) {
 	}
 }
 
-// awaited checks the workloads that a phase awaits.
+// awaited checks the workloads that a phase waits for.
 func (v *validator) awaited(path string, p *Phase, deployed map[string]*Action) {
 	if len(p.Of) > 0 && !p.Until.Is("podsReady") {
 		v.fail(path+".of", "add until: podsReady, or leave it out", "of belongs to podsReady")

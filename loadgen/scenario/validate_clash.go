@@ -8,13 +8,13 @@ import (
 	"github.com/stormglass/stormglass/controlplane/control"
 )
 
-// faultMargin is how long a fault may take to be gone: one that ends when
-// another begins is still in its way.
+// faultMargin is how long the removal of a fault may take: a fault that ends when
+// another begins still interferes with it.
 const faultMargin = 100 * time.Millisecond
 
-// clashes refuses faults of one phase that the supervisor would refuse when the
-// second of them is due: half of a run would be lost by then. The supervisor has
-// the last word: it knows who leads.
+// clashes refuses faults of one phase if the supervisor would refuse the later one
+// when it is due, because half of the run would be lost by then. The supervisor makes the
+// final decision, because it knows the leader.
 func (v *validator) clashes(path string, p *Phase) {
 	for j := range p.Faults {
 		for i := range j {
@@ -30,7 +30,7 @@ func (v *validator) clashes(path string, p *Phase) {
 	}
 }
 
-// meet is when both faults are there for the first time, since the phase's start; below 0: never.
+// meet returns when both faults are first active together, since the phase's start; negative if never.
 func meet(f, g *Fault) time.Duration {
 	fs, gs := f.Times(), g.Times()
 	for len(fs) > 0 && len(gs) > 0 {
@@ -54,7 +54,7 @@ func (f *Fault) goneAfter(begin time.Duration) time.Duration {
 	return begin + f.For.D() + faultMargin
 }
 
-// shared is a part that two faults cannot have at once, or "".
+// shared returns a part that two faults cannot use at once, or "".
 func (v *validator) shared(f, g *Fault) string {
 	a, b := v.needs(f), v.needs(g)
 	if part, clash := control.Clash(a.sure, b.sure); clash {
@@ -73,7 +73,7 @@ func (v *validator) shared(f, g *Fault) string {
 	return ""
 }
 
-// needs are the parts that a fault is sure to work on, and those that it works on
+// needs are the parts that a fault certainly affects, and the parts that it affects
 // if they hold a role when it begins.
 type needs struct {
 	sure  []control.Claim
@@ -81,11 +81,11 @@ type needs struct {
 }
 
 type roleNeeds struct {
-	part string            // for a person: "the process of etcd-leader"
-	may  [][]control.Claim // one of these: of each component that may be in the role
+	part string            // for messages: "the process of etcd-leader"
+	may  [][]control.Claim // one of these, for each component that may hold the role
 }
 
-// always reports whether the role's parts clash with others, whichever holds it.
+// always reports whether the role's parts clash with has, whichever component holds the role.
 func (r roleNeeds) always(has []control.Claim) bool {
 	return len(r.may) > 0 && !slices.ContainsFunc(r.may, func(want []control.Claim) bool {
 		_, clash := control.Clash(want, has)
@@ -119,8 +119,8 @@ func (v *validator) claims(asked control.Fault, on []string) []control.Claim {
 	return asked.Claims(on, links)
 }
 
-// named are the components that the selectors are sure to mean: the leader of
-// several, and a follower, are known when the fault begins.
+// named returns the components that the selectors certainly mean. Which of several components
+// leads or follows is known only when the fault begins.
 func (v *validator) named(selectors []string) []string {
 	c := v.s.ControlPlane
 	return c.Named(selectors, func(s control.Selector) []string {

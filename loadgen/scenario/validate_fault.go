@@ -64,7 +64,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 		set := !value.Field(i).IsZero() && (value.Field(i).Kind() != reflect.Slice || value.Field(i).Len() > 0)
 		of := takers(name, true)
 		switch {
-		case name == "kind" || name == "after": // of all
+		case name == "kind" || name == "after": // of all faults
 			continue
 		case of == "" && f.OfNodes():
 			of = strings.Join(control.FaultKinds(), " ")
@@ -80,7 +80,7 @@ func (v *validator) foreignToFault(path string, f *Fault) {
 	v.onlyFor(path, f.Kind, slices.Concat(times, others))
 }
 
-// planeFault checks a fault as the plane will that the scenario asks for.
+// planeFault checks a fault as the plane will check it.
 func (v *validator) planeFault(path string, f *Fault) {
 	before := len(v.errs)
 	if f.Component != "" {
@@ -114,7 +114,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	for _, p := range problems {
 		at := path + "." + p.Path
 		switch {
-		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // its versions may be unknown here
+		case (p.Path == "components" || p.Path == "peers") && !named, p.Path == "to" && v.s.recorded: // this program may not know its versions
 			continue
 		case p.Path == "components" && len(f.Components) == 0:
 			at = path + ".component"
@@ -128,7 +128,7 @@ func (v *validator) planeFault(path string, f *Fault) {
 	}
 }
 
-// move checks an upgrade or a downgrade on the plane as those before it leave it.
+// move checks an upgrade or downgrade on the plane as left by the earlier ones.
 func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	if f.Repeat > 1 {
 		v.fail(path+".repeat", "leave it out", "all of it is done the first time")
@@ -149,8 +149,8 @@ func (v *validator) move(path string, f *Fault, asked control.Fault) {
 	v.plane = &after
 }
 
-// inOrder checks that upgrades and downgrades stand in the order in which they begin: each begins where the one before it has
-// left the plane.
+// inOrder checks that upgrades and downgrades are written in the order in which they begin, because each begins with the
+// plane that the previous one left.
 func (v *validator) inOrder(path string, p *Phase, j int) {
 	f := &p.Faults[j]
 	for _, before := range p.Faults[:j] {

@@ -11,18 +11,18 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/load/arrival"
 )
 
-// Manifests are the resources that Stormglass can make objects of without being given one.
+// Manifests lists the resources for which Stormglass has a built-in manifest.
 var Manifests = []string{
 	"configmaps", "secrets", "services", "serviceaccounts", "pods", "leases.coordination.k8s.io", WidgetResource,
 }
 
-// WidgetResource is the custom resource made for a run that uses it.
+// WidgetResource is the custom resource that is made for runs that use it.
 const WidgetResource = "widgets.load.stormglass.dev"
 
 // loadsOf checks the loads of one phase. held are the watches that earlier
-// phases left open, which this phase's changes may refer to; names are those
-// of all loads so far. A load's objects carry its name, so names are told
-// apart over the whole run.
+// phases left open, which changes in this phase may name. names are the names
+// of all loads so far: names are unique in the whole run because a load's objects
+// carry its name.
 func (v *validator) loadsOf(path string, p *Phase, held map[string]*Load, names map[string]bool) {
 	watches := maps.Clone(held)
 	for j := range p.Load {
@@ -47,7 +47,7 @@ func (v *validator) uniqueLoad(path string, l *Load, names map[string]bool) {
 	v.unique(path, "load", l.Name, "give each load of the run a name of its own", names)
 }
 
-// load checks one load; watches are those that changes may be for, nil in the background.
+// load checks one load; watches are the watches that changes may name, nil in the background.
 func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	if !v.oneOf(path+".kind", l.Kind, LoadKinds()...) {
 		return
@@ -65,7 +65,7 @@ func (v *validator) load(path string, l *Load, watches map[string]*Load) {
 	l.kind().validate(v, path, l, watches)
 }
 
-// minTimeout is less than any request takes that is of use.
+// minTimeout is shorter than any useful request takes.
 const minTimeout = time.Millisecond
 
 func (v *validator) objects(path string, l *Load) {
@@ -97,15 +97,15 @@ func (v *validator) weight(path string, w float64) {
 	}
 }
 
-// field is one that only some kinds take.
+// field is a field that only some kinds take.
 type field struct {
 	name string
 	set  bool
-	of   string // the kinds, apart by spaces
+	of   string // the kinds, separated by spaces
 }
 
-// onlyFor refuses fields that belong to another kind: silently ignored, they
-// would make a person believe in something that is not there.
+// onlyFor refuses fields that belong to another kind. If they were silently ignored,
+// users would believe that they had an effect.
 func (v *validator) onlyFor(path, kind string, all []field) {
 	for _, f := range all {
 		if f.set && !slices.Contains(strings.Fields(f.of), kind) {
@@ -128,13 +128,13 @@ func (v *validator) foreignFields(path string, l *Load) {
 	kind := l.kind()
 	mixes := slices.Contains(kind.fields(l), field{name: "mix", set: true})
 	if mixes && l.Operation != (Operation{}) {
-		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no operation beside it")
+		v.fail(path+".mix", "put verb, resource and the like into its items", "a load with a mix has no other operation")
 	}
 	objects := loadKindsThat(func(k loadKind) bool { return k.objects > 0 })
 	manifests := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests }), " ")
 	namespaces := strings.Join(loadKindsThat(func(k loadKind) bool { return k.manifests || k.namespaces }), " ")
 	v.onlyFor(path, l.Kind, append(all,
-		// These have defaults, which are filled in for all kinds and stand in the scenario.yaml of every run.
+		// These have defaults, which are set for all kinds and appear in the scenario.yaml of every run.
 		field{"objects", l.Objects != defaultObjects, strings.Join(objects, " ")},
 		field{"namespaces", l.Namespaces != defaultNamespaces, namespaces}, field{"spread", l.Spread != defaultSpread, manifests},
 		field{"size", l.Size != defaultSize && l.Size != 0, manifests}, field{"sizes", len(l.Sizes) > 0, manifests}, field{"object", l.Object != nil, manifests},
@@ -204,11 +204,11 @@ func (v *validator) shape(path string, l *Load) {
 
 const (
 	maxSteps = 10_000
-	// minEvery is the least time between bursts that are told apart.
+	// minEvery is the shortest distinguishable time between bursts.
 	minEvery = 10 * time.Millisecond
 )
 
-// EndRate is the rate that a ramp or step ends with, 0 for other shapes.
+// EndRate returns the final rate of a ramp or step, 0 for other shapes.
 func (s Shape) EndRate() Rate {
 	if s.To == nil {
 		return 0
@@ -216,7 +216,7 @@ func (s Shape) EndRate() Rate {
 	return *s.To
 }
 
-// Pace is the shape as package arrival knows it.
+// Pace returns the shape as a type of package arrival.
 func (s Shape) Pace() arrival.Shape {
 	return arrival.Shape{
 		Kind: s.Kind, To: float64(s.EndRate()), Over: s.Over.D(), Steps: s.Steps, Every: s.Every.D(),

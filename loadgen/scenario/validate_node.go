@@ -30,7 +30,7 @@ func (v *validator) nodes() {
 		}
 	}
 	if n.KubeProxy && n.Fidelity == "shared" {
-		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared hold no watches of their own")
+		v.fail("nodes.kubeProxy", "write fidelity: kubelet", "nodes of fidelity shared open no watches")
 	}
 	if n.Events && n.Fidelity == "shared" {
 		v.fail("nodes.events", "write fidelity: kubelet", "nodes of fidelity shared post no Events")

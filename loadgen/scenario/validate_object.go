@@ -19,8 +19,8 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// objectFields checks the fields of a load's object as the API server decodes them: it drops
-// unknown ones in silence and answers 400 to values of another type.
+// objectFields checks the fields of a load's object as the API server decodes them: the server silently drops
+// unknown fields and answers 400 to values of a wrong type.
 func (v *validator) objectFields(path string, object map[string]any) {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -93,7 +93,7 @@ func (v *validator) objectValue(path string, value any, want reflect.Type) {
 	}
 }
 
-// objectMembers checks what holds other values, or anything where any is wanted.
+// objectMembers checks the members of a map or struct, or of any value if the type is an interface.
 func (v *validator) objectMembers(path string, value any, want reflect.Type) {
 	free := want.Kind() == reflect.Interface
 	if items, ok := value.([]any); ok && free {
@@ -162,8 +162,8 @@ func fieldHint(key string, known []string) string {
 	return strictyaml.Hint(key, known, "known here: "+strings.Join(known, ", "))
 }
 
-// unmarshals reports whether a type that reads its JSON itself takes a value; other
-// types take all here.
+// unmarshals reports whether a type with its own JSON decoder accepts a value. For other
+// types it returns true.
 func unmarshals(value any, want reflect.Type) (hint, expected string, ok bool) {
 	into := reflect.New(want).Interface()
 	reader, reads := into.(json.Unmarshaler)

@@ -12,7 +12,7 @@ import (
 	"github.com/stormglass/stormglass/internal/strictyaml"
 )
 
-// Verbs are those of operations.
+// Verbs lists the verbs of operations.
 var Verbs = []string{"get", "list", "create", "update", "patch", "delete", "deletecollection", "apply"}
 
 func (v *validator) operation(path string, o *Operation, l *Load) {
@@ -50,11 +50,11 @@ func (v *validator) operation(path string, o *Operation, l *Load) {
 	v.answer(path, l, o)
 }
 
-// verbHint says how what HTTP and kubectl call otherwise is written.
+// verbHint returns a hint for verbs that HTTP and kubectl name differently.
 func verbHint(verb string) string {
 	switch strings.ToLower(verb) {
 	case "watch":
-		return "watches are a load of their own, in a phase: {kind: watches, count: 100, rate: 50/s}"
+		return "watches are a separate load, in a phase: {kind: watches, count: 100, rate: 50/s}"
 	case "post":
 		return "write create"
 	case "put", "replace", "edit":
@@ -66,7 +66,7 @@ func verbHint(verb string) string {
 	return ""
 }
 
-// answer checks what an operation or a watch asks for, and the form of answers.
+// answer checks what an operation or a watch requests, and the form of the answers.
 func (v *validator) answer(path string, l *Load, o *Operation) {
 	if strings.Trim(o.Resource, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
 		v.fail(path+".resource", "as configmaps or deployments.apps", "%q is not a resource", o.Resource)
@@ -94,11 +94,11 @@ func (v *validator) answer(path string, l *Load, o *Operation) {
 	}
 }
 
-// cborGate is the feature gate with which API servers send CBOR.
+// cborGate is the feature gate that lets API servers send CBOR.
 const cborGate = "CBORServingAndStorage"
 
-// selectableOf lists the fields by which objects of a resource are selected, nil where
-// only a cluster knows.
+// selectableOf lists the fields that can select objects of a resource, nil if
+// only a cluster knows them.
 func selectableOf(resource string) []string {
 	if own, ok := selectable()[resource]; ok {
 		return own
@@ -114,7 +114,7 @@ var phasesOf = map[string][]string{
 	"namespaces": {string(corev1.NamespaceActive), string(corev1.NamespaceTerminating)},
 }
 
-// nearField is the field that is meant by another word, or "".
+// nearField returns the known field that the word most likely means, or "".
 func nearField(word string, known []string) string {
 	for _, k := range known {
 		if strings.HasSuffix(strings.ToLower(k), "."+strings.ToLower(word)) || strings.TrimPrefix(k, "regarding") == strings.TrimPrefix(word, "involvedObject") {
@@ -152,7 +152,7 @@ func (v *validator) fieldSelector(path, resource, text string) {
 	}
 }
 
-// body checks the form of what is written, where it is not the object.
+// body checks the form of a request body that is not the object.
 func (v *validator) body(path string, o *Operation) {
 	if o.PatchType != "" {
 		v.oneOf(path+".patchType", o.PatchType, "merge", "json", "strategic")
@@ -169,7 +169,7 @@ func (v *validator) body(path string, o *Operation) {
 	case o.PatchType == "json" && o.Body == nil:
 		v.fail(path+".body", `as body: [{op: replace, path: /data/payload, value: "{{.Turn}}"}]`, "a JSON patch has operations")
 	case o.Body != nil && list != (o.PatchType == "json"):
-		v.fail(path+".body", "a JSON patch is a list of operations, any other body fields", "it is no body of this verb and patchType")
+		v.fail(path+".body", "a JSON patch is a list of operations, any other body fields", "the body does not match the verb and patchType")
 	case o.PatchType == "strategic" && (custom(o.Resource) || o.Resource == WidgetResource):
 		v.fail(path+".patchType", "write merge", "custom resources take no strategic merge patch")
 	}

@@ -22,8 +22,8 @@ var (
 	wrongType    = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \S+?\.(\S+) of type (\S+)`)
 )
 
-// schedulerConfig checks the KubeSchedulerConfiguration as far as its types and
-// the names of plugins tell. The scheduler checks the rest before it starts.
+// schedulerConfig checks the KubeSchedulerConfiguration by its types and
+// the names of plugins. The scheduler checks the rest before it starts.
 func (v *validator) schedulerConfig() {
 	const path = "controlPlane.scheduler.config"
 	given := v.s.ControlPlane.Scheduler.Config
@@ -59,7 +59,7 @@ func (v *validator) schedulerConfig() {
 		if p.Plugins == nil {
 			continue
 		}
-		// The points of extension are fields of one type.
+		// The extension points are fields of the same type.
 		var points map[string]schedulerv1.PluginSet
 		data, _ := json.Marshal(p.Plugins)
 		_ = json.Unmarshal(data, &points)
@@ -87,7 +87,7 @@ func (v *validator) schedulerType(path string, err error) {
 	v.fail(path, "it is a KubeSchedulerConfiguration, as Kubernetes documents it", "%s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// schedulerHint names the nearest of the fields that stand beside an unknown one.
+// schedulerHint returns the known field nearest to an unknown one.
 func schedulerHint(path, last string) string {
 	known := []string{
 		"parallelism", "leaderElection", "clientConnection", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds",
@@ -125,7 +125,7 @@ func (v *validator) plugins(path string, all []schedulerv1.Plugin) {
 }
 
 // schedulerValues checks the numbers and names of a KubeSchedulerConfiguration as
-// ValidateKubeSchedulerConfiguration does, as far as they need no plugin.
+// ValidateKubeSchedulerConfiguration does, except for checks that need a plugin.
 func (v *validator) schedulerValues(path string, c *schedulerv1.KubeSchedulerConfiguration) {
 	if c.Parallelism != nil && *c.Parallelism <= 0 {
 		v.fail(path+".parallelism", "at least 1; left out it is 16", "%d is out of bounds", *c.Parallelism)
@@ -158,7 +158,7 @@ func (v *validator) percentage(path string, p *int32) {
 	}
 }
 
-// profiles checks the names of profiles, and that one of them takes the pods that are awaited.
+// profiles checks the names and plugins of profiles, and that one of them schedules the pods that a phase awaits.
 func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile) {
 	seen := map[string]bool{}
 	named := true
@@ -175,7 +175,7 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 			continue
 		}
 		if seen[name] {
-			v.fail(at+".schedulerName", "profiles are told apart by it", "a second profile of %q", name)
+			v.fail(at+".schedulerName", "give each profile a unique schedulerName", "a second profile of %q", name)
 		}
 		seen[name] = true
 		configured := map[string]bool{}
@@ -200,8 +200,8 @@ func (v *validator) profiles(path string, all []schedulerv1.KubeSchedulerProfile
 	}
 }
 
-// needsPlugin refuses a point of extension without the plugin that a scheduler must
-// have there: none but the default one is built in.
+// needsPlugin refuses an extension point without the one plugin that a scheduler
+// requires there. Only the default plugin is built in.
 func (v *validator) needsPlugin(path string, point schedulerv1.PluginSet, plugin string, everywhere schedulerv1.PluginSet) {
 	is := func(name string) func(schedulerv1.Plugin) bool {
 		return func(p schedulerv1.Plugin) bool { return p.Name == name }

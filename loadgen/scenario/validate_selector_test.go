@@ -55,8 +55,8 @@ func TestSelectableFieldsMatchKubernetes(t *testing.T) {
 	}
 }
 
-// conversions gives the fields of each kind for which a file adds a conversion: the
-// cases of the function, or the keys of a map beside it.
+// conversions returns the fields of each kind for which a file adds a conversion: the
+// cases of the function, or the keys of a map in the same declaration.
 func conversions(source *ast.File) map[string][]string {
 	all := map[string][]string{}
 	for _, d := range source.Decls {
@@ -84,7 +84,7 @@ func named(e ast.Expr, name string) bool {
 	return ok && s.Sel.Name == name
 }
 
-// texts are those of the cases of a switch and of the keys of a map.
+// texts returns the texts in the cases of a switch and the keys of a map.
 func texts(n ast.Node) []string {
 	var all []string
 	ast.Inspect(n, func(n ast.Node) bool {

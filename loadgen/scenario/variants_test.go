@@ -45,8 +45,8 @@ func read(t *testing.T, text string, sets ...string) *Scenario {
 	return s
 }
 
-// A variant is the scenario with its fields laid over it and over --set, with
-// its own gates; the scenario itself stays as it is written.
+// A variant is the scenario with the variant's fields applied over it and over --set, with
+// its own gates; the scenario itself does not change.
 func TestVariantsOverrideTheScenario(t *testing.T) {
 	s := read(t, compared, "nodes.count=20")
 	if got := s.AllVariants(); len(got) != 2 || got[0].Variant != "stacked" || got[1].Variant != "external" {
@@ -64,7 +64,7 @@ func TestVariantsOverrideTheScenario(t *testing.T) {
 	if len(stacked.Gates) != 1 || len(external.Gates) != 2 || external.Gates[0].Max.Value != 120 {
 		t.Errorf("gates of stacked %v, of external %v", stacked.Gates, external.Gates)
 	}
-	// A variant's own file says what it is and reads as the same again.
+	// A variant's own file names the variant and reads the same again.
 	text, err := external.Resolved()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestVariantsOverrideTheScenario(t *testing.T) {
 	}
 }
 
-// A fault that needs links turns them on, in all variants alike, and says so.
+// A fault that needs links turns them on in all variants, and a warning says so.
 func TestNetworkFaultsTurnTheLinksOn(t *testing.T) {
 	const text = `
 apiVersion: stormglass/v1alpha1
@@ -111,10 +111,10 @@ variants:
 	}
 }
 
-// An even number of members is taken, with the arithmetic.
+// An even number of members is accepted, with a warning that shows the arithmetic.
 func TestEvenMembersWarn(t *testing.T) {
 	s := read(t, "apiVersion: stormglass/v1alpha1\nkind: Scenario\nname: even\ncontrolPlane: {etcd: {members: 4}}\nphases: [{name: a, for: 1s}]\n")
-	want := "mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (take 3, or 5, of which 2 may be lost)"
+	want := "mine.yaml:4: controlPlane.etcd.members: a quorum of 4 members is 3, so 1 may be lost: no more than of 3 (use 3, or 5, which may lose 2)"
 	if w := s.Warnings(); len(w) != 1 || w[0] != want {
 		t.Errorf("warnings %q, want %q", w, want)
 	}
@@ -144,7 +144,7 @@ phases:
 	}
 }
 
-// Variants have replays of their own.
+// Each variant has its own replays.
 func TestVariantsReadTheirReplays(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

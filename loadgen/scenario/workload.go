@@ -41,7 +41,7 @@ func (s *Scenario) MarksOutOfService() bool {
 	return slices.ContainsFunc(s.Faults(), func(f PlacedFault) bool { return f.OutOfService })
 }
 
-// actsOn holds the kinds of workload that actions other than deploy and delete work on.
+// actsOn maps actions other than deploy and delete to the kinds of workload that they work on.
 var actsOn = map[string]string{
 	"rollingUpdate": Deployment + " " + StatefulSet + " " + DaemonSet,
 	"scale":         Deployment + " " + StatefulSet,
@@ -49,7 +49,7 @@ var actsOn = map[string]string{
 }
 
 // workload checks the fields of a deploy that belong to kinds of workload, and that other actions
-// work on the kind of their workload. deploy is that of the action's name, nil without one.
+// support the kind of their workload. deploy is the deploy with the action's name, or nil.
 func (v *validator) workload(path string, a, deploy *Action) {
 	if a.Kind == "deploy" {
 		v.deploy(path, a)

@@ -17,7 +17,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen"
 )
 
-// reconcile measures the time from the event of a site to that of its Secret.
+// reconcile measures the time from a site's event to its Secret's event.
 type reconcile struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed with each Secret

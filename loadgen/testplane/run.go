@@ -62,7 +62,7 @@ func within(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// report logs a result, and fails the test with the reasons for which it is no pass.
+// report logs a result, and fails the test with the reasons if the verdict is not pass.
 func report(t testing.TB, res result.Result) {
 	t.Helper()
 	var text strings.Builder

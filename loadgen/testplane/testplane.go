@@ -43,7 +43,7 @@ type Plane struct {
 	CRDs []string
 	// ControlPlane configures the components, as `controlPlane:` of a scenario does.
 	ControlPlane control.Config
-	// Binary is the program controlplane; empty means $STORMGLASS_CONTROLPLANE, then beside
+	// Binary is the program controlplane; empty means $STORMGLASS_CONTROLPLANE, then next to
 	// the test's program, then on PATH.
 	Binary string
 

@@ -4,7 +4,7 @@
 //	go run . ../../bin/controlplane 5
 //
 // Memory is the proportional set size three seconds after the start: pages that processes share are counted once.
-// It is a module of its own, for controller-runtime.
+// It is a separate module because of controller-runtime.
 package main
 
 import (
@@ -110,7 +110,7 @@ func startEnvtest(assets string) (s sample, err error) {
 	return s, err
 }
 
-// startPlane returns the sample of the whole plane, and that of its etcd and kube-apiserver.
+// startPlane returns a sample of the whole plane, and one of its etcd and kube-apiserver.
 func startPlane(binary, dir string) (all, shared sample, err error) {
 	began := time.Now()
 	plane, err := control.Start(context.Background(), control.StartOptions{Binary: binary, Dir: dir, Config: &control.Config{}})
@@ -135,7 +135,7 @@ func startPlane(binary, dir string) (all, shared sample, err error) {
 	return all, shared, err
 }
 
-// childMemory is that of all child processes.
+// childMemory returns the memory of all child processes.
 func childMemory() float64 {
 	sum := 0.0
 	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is good

@@ -38,7 +38,7 @@ func TestConflictingFaultsAreRefused(t *testing.T) {
 		{"slow fsyncs of two members", slowOf("etcd-0", 0), slowOf("etcd-1", 0), ""},
 		{"a pause in a kill", killOf("etcd-0", 0), pauseOf("etcd-0", 0), "the process of etcd-0"},
 		{"a kill in a pause", pauseOf("etcd-0", 0), killOf("etcd-0", 0), "the process of etcd-0"},
-		{"a pause beside a kill", killOf("etcd-0", 0), pauseOf("etcd-1", 0), ""},
+		{"a pause of one member, a kill of another", killOf("etcd-0", 0), pauseOf("etcd-1", 0), ""},
 		{"a kill would end a slow fsync", slowOf("etcd-0", 0), killOf("etcd-0", 0), "the process of etcd-0"},
 		{"no agent answers in a paused process", pauseOf("etcd-0", 0), slowOf("etcd-0", 0), "the process of etcd-0"},
 		{"slow and few descriptors", slowOf("etcd-0", 0), limit("etcd-0"), ""},

@@ -216,7 +216,7 @@ func each[T any](all []T, do func(T) error) error {
 // before the next one's turn. Upstream needs seconds, on a busy machine ten times that.
 const turnWithin = 90 * time.Second
 
-// restart ends the components in order and starts each one as soon as it is gone.
+// restart ends the components in order and starts each one again immediately.
 func (m *Manager) restart(_ context.Context, id string, _ control.Fault, t target) (effect, error) {
 	failed := "" // half-way
 	return m.course(func() {

@@ -54,7 +54,7 @@ func TestFaultIsLostWhenNeighbourEnds(t *testing.T) {
 		if s := m.List()[0]; s.Lost != "disk-neighbour exited with code 4: no space left on device" || s.Error != "" || s.Ended.IsZero() {
 			t.Errorf("status: %+v", s)
 		}
-		same(t, "what was told", told(m), "1 fault-begin : fault 1: diskContention",
+		same(t, "events", told(m), "1 fault-begin : fault 1: diskContention",
 			"2 fault-end : fault 1: diskContention is lost: disk-neighbour exited with code 4: no space left on device",
 			"3 fault-end : fault 1: diskContention")
 	})

@@ -120,7 +120,7 @@ func TestClearEndsAFaultBeforeItsTime(t *testing.T) {
 			t.Errorf("a fault that never was: %v", err)
 		}
 		same(t, "what was done", h.lines(), "0s stop etcd-0", "0s stop etcd-1", "10s continue etcd-0", "1h0m10s continue etcd-1")
-		same(t, "what was told", told(m),
+		same(t, "events", told(m),
 			"1 fault-begin etcd-0: fault 1: pause of etcd-0", "2 fault-begin etcd-1: fault 2: pause of etcd-1",
 			"3 fault-end etcd-0: fault 1: pause of etcd-0", "4 fault-end etcd-1: fault 2: pause of etcd-1")
 	})
@@ -201,7 +201,7 @@ func TestFaultIsRenewedInNewProcess(t *testing.T) {
 			t.Errorf("status: %+v", s)
 		}
 		if events := told(m); len(events) != 7 || !strings.HasSuffix(events[4], "slowFsync of etcd-0, etcd-1, etcd-2 is lost: with the process of etcd-1: no agent") {
-			t.Errorf("what was told: %q", events)
+			t.Errorf("events: %q", events)
 		}
 	})
 }
@@ -244,7 +244,7 @@ func TestFailedUndoIsReportedAndRetried(t *testing.T) {
 		if s, err := m.Clear(t.Context(), "1"); err != nil || s.Ended.IsZero() || s.Error != "" {
 			t.Errorf("cleared when it could be: %+v, %v", s, err)
 		}
-		same(t, "what was told", told(m),
+		same(t, "events", told(m),
 			"1 fault-begin etcd-0: fault 1: kill of etcd-0",
 			"2 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",
 			"3 fault-end etcd-0: fault 1: kill of etcd-0 could not be undone: the port is taken",

@@ -208,7 +208,7 @@ func (m *Manager) awaitOlderData(ctx context.Context, minor string) error {
 		}
 		for _, member := range slices.Sorted(maps.Keys(forms)) {
 			if form := forms[member]; !strings.HasPrefix(form.StorageVersion, minor+".") {
-				last = fmt.Errorf("that of %s is in the form of %s", member, form.StorageVersion)
+				last = fmt.Errorf("%s has the form of %s", member, form.StorageVersion)
 				return false, nil
 			}
 		}

@@ -42,7 +42,7 @@ func TestDowngradeOfEtcd(t *testing.T) {
 		synctest.Wait()
 		told, ended := h.first("/v3/maintenance/downgrade"), h.first(" end etcd")
 		if told < 0 || ended < told {
-			t.Errorf("etcd was told as step %d, and a member ended as step %d", told, ended)
+			t.Errorf("the downgrade request was step %d, and the end of a member step %d", told, ended)
 		}
 		if c := h.Config(); c.ReleaseOf("etcd-0").Etcd != "3.6.14" || c.ReleaseOf("kube-apiserver-0").Minor != "1.37" {
 			t.Errorf("%v", c.Versions)
@@ -58,7 +58,7 @@ func TestDowngradeOfEtcdThatKeepsItsForm(t *testing.T) {
 		begin(t, m, control.Fault{Kind: control.FaultDowngrade, To: "1.36", Components: []string{"etcd"}})
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's data is not in the form of 3.6 after 1m0s: that of etcd-0 is in the form of 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
+		if s := m.List()[0]; !strings.Contains(s.Lost, "etcd's data is not in the form of 3.6 after 1m0s: etcd-0 has the form of 3.7.0\nnot taken to 1.36: etcd-0, etcd-2, etcd-1") || s.Ended.IsZero() {
 			t.Errorf("%+v", s)
 		}
 		if h.first(" end etcd") >= 0 || h.first(`{"action":"CANCEL"`) < 0 {
@@ -165,8 +165,8 @@ func TestMoveRefused(t *testing.T) {
 			}
 		}
 		h.version = "1.36"
-		h.breaks("program of 1.37", errors.New("controlplane-1.37 is neither beside it nor on PATH"))
-		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultUpgrade, To: "1.37"}); err == nil || !strings.Contains(err.Error(), "neither beside it") {
+		h.breaks("program of 1.37", errors.New("controlplane-1.37 was not found"))
+		if _, err := m.Begin(t.Context(), control.Fault{Kind: control.FaultUpgrade, To: "1.37"}); err == nil || !strings.Contains(err.Error(), "controlplane-1.37 was not found") {
 			t.Error(err)
 		}
 		if lines := h.lines(); len(lines) > 0 {

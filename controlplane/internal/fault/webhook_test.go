@@ -52,7 +52,7 @@ func TestServesCreatableResources(t *testing.T) {
 		}
 	}
 	if _, err := a.serves(t.Context(), "things.broken.example.com"); err == nil {
-		t.Error("an answer that is none was taken for one")
+		t.Error("an invalid answer was accepted")
 	}
 	server.Close()
 	if _, err := a.serves(t.Context(), "pods"); err == nil {

@@ -17,16 +17,16 @@ func TestVotes(t *testing.T) {
 		settled int // by which word; 0: by none
 		leader  string
 	}{
-		"a member alone":                  {1, []word{{"a", 2}}, 1, "a"},
-		"two of three are enough":         {3, []word{{"a", 2}, {"a", 2}}, 2, "a"},
-		"one of three is not":             {3, []word{{"a", 2}}, 0, "a"},
-		"two of four are no quorum":       {4, []word{{"a", 2}, {"a", 2}}, 0, "a"},
-		"who is cut off knows an old one": {3, []word{{"a", 2}, {"b", 3}, {"b", 3}}, 3, "b"},
-		"the newest term counts":          {3, []word{{"b", 3}, {"a", 2}}, 0, "b"},
-		"the same leader, elected anew":   {3, []word{{"a", 2}, {"a", 3}}, 0, "a"},
-		"who knows none does not count":   {3, []word{{"", 4}, {"a", 3}, {"a", 3}}, 3, "a"},
-		"nobody knows one":                {3, []word{{"", 4}, {"", 4}}, 0, ""},
-		"nobody answers":                  {3, nil, 0, ""},
+		"a member alone":                 {1, []word{{"a", 2}}, 1, "a"},
+		"two of three are enough":        {3, []word{{"a", 2}, {"a", 2}}, 2, "a"},
+		"one of three is not":            {3, []word{{"a", 2}}, 0, "a"},
+		"two of four are no quorum":      {4, []word{{"a", 2}, {"a", 2}}, 0, "a"},
+		"an isolated member is outdated": {3, []word{{"a", 2}, {"b", 3}, {"b", 3}}, 3, "b"},
+		"the newest term counts":         {3, []word{{"b", 3}, {"a", 2}}, 0, "b"},
+		"the same leader, elected again": {3, []word{{"a", 2}, {"a", 3}}, 0, "a"},
+		"an empty answer does not count": {3, []word{{"", 4}, {"a", 3}, {"a", 3}}, 3, "a"},
+		"no member knows a leader":       {3, []word{{"", 4}, {"", 4}}, 0, ""},
+		"no member answers":              {3, nil, 0, ""},
 	} {
 		votes := leadership.Votes{Members: c.members}
 		settled := 0

@@ -52,7 +52,7 @@ type Observer struct {
 func Find(executable string) (string, error) {
 	path, err := commandline.Find(executable, "loadgen")
 	if err != nil {
-		return "", errors.New("no loadgen binary beside controlplane or on PATH, which is what observes (`make build` makes both in bin/; --loadgen FILE names one)")
+		return "", errors.New("no loadgen binary next to controlplane or on PATH to observe the plane (`make build` makes both in bin/; --loadgen FILE names one)")
 	}
 	return path, nil
 }

@@ -87,8 +87,8 @@ func (f *flags) parse(kind string, args []string, complaints io.Writer) error {
 	set.DurationVar(&f.own.Jitter, "jitter", 0, "the time that is added to or taken from the delay, evenly drawn up to so much")
 	set.Float64Var(&f.own.Throttle, "throttle", 0, "how many requests a second are answered; 0 is all")
 	set.StringVar(&f.cloud.state, "state-file", "", "where the cloud keeps what it has")
-	set.IntVar(&f.cloud.balancers, "max-load-balancers", 0, "the cloud's quota of load balancers; 0 is none")
-	set.IntVar(&f.cloud.routes, "max-routes", 0, "the cloud's quota of routes; 0 is none")
+	set.IntVar(&f.cloud.balancers, "max-load-balancers", 0, "the cloud's quota of load balancers; 0 means unlimited")
+	set.IntVar(&f.cloud.routes, "max-routes", 0, "the cloud's quota of routes; 0 means unlimited")
 	set.DurationVar(&f.cloud.balancerTime, "load-balancer-time", 0, "the time that a load balancer takes to get its address")
 	return set.Parse(args)
 }
@@ -200,7 +200,7 @@ const (
 	resultThrottled = "throttled"
 )
 
-var errFails = errors.New("stormglass: this service fails, as it was asked to")
+var errFails = errors.New("stormglass: injected service failure")
 
 // do runs an operation as the service's behaviour has it, and measures it.
 func (s *server) do(ctx context.Context, operation string, answer func() error) error {

@@ -168,7 +168,7 @@ func TestClients(t *testing.T) {
 	}{
 		{"a stranger", stranger, http.StatusUnauthorized},
 		{"a client", verified(http.MethodPost, ReviewPath, "{}"), http.StatusOK},
-		{"a client that is no administrator", verified(http.MethodPut, BehaviourPath, "{}"), http.StatusForbidden},
+		{"a client that is not an administrator", verified(http.MethodPut, BehaviourPath, "{}"), http.StatusForbidden},
 		{"an administrator", administrator, http.StatusNoContent},
 		{"a client of a failing service", verified(http.MethodPost, ReviewPath, "{}"), http.StatusInternalServerError},
 		{"a look at its health", verified(http.MethodGet, HealthPath, ""), http.StatusOK},

@@ -18,7 +18,7 @@ func main() {
 	var o options
 	o.Flags("runs/diagnosis")
 	flag.Int64Var(&o.seed, "seed", 1, "of the order of faults")
-	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default all but pairs, which are every pair beside every storm")
+	only := flag.String("plans", "", "`plans` to run, as three-rollout,one-watches,healthy; default: all except pairs, which combine every pair of faults with every storm")
 	flag.IntVar(&o.healthy, "healthy", 20, "runs of storms without a fault")
 	flag.IntVar(&o.busy, "busy", 0, "busy loops that run next to every run")
 	flag.StringVar(&o.faultless, "faultless", "", "a `pattern` of directories of recorded runs without a fault, as 'capacity/*/trial-*'; prints only what is said of them")

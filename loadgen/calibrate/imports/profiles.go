@@ -80,7 +80,7 @@ func (o options) profiles(ctx context.Context, w io.Writer) error {
 		switch lost := own.differences(all); {
 		case len(lost) == 0:
 		case len(lost) <= own.remarks: // each has its line
-			kept = fmt.Sprintf("kept, but for %d with a remark", len(lost))
+			kept = fmt.Sprintf("kept, %d with a remark", len(lost))
 		default:
 			kept = fmt.Sprintf("%d differ", len(lost))
 			wrong = append(wrong, lost...)
@@ -167,7 +167,7 @@ func (c carried) differences(all []query) (lines []string) {
 			return strings.Contains(expr, strings.Join(strings.Fields(elapsed.ReplaceAllString(q.text(), "$$window")), " ")) && containsAll(windows(expr), want)
 		})
 		if at < 0 {
-			lines = append(lines, fmt.Sprintf("%s%s: not there as it is: %s", q.Severity, q.MetricName, q.text()))
+			lines = append(lines, fmt.Sprintf("%s%s: not found unchanged: %s", q.Severity, q.MetricName, q.text()))
 			continue
 		}
 		*from = slices.Delete(*from, at, at+1)

@@ -16,7 +16,7 @@ func main() {
 	var o options
 	o.Flags("runs/calibrate")
 	flag.StringVar(&o.scenario, "scenario", "ci-gate", "the `scenario` that is compared")
-	flag.StringVar(&o.controlPlane, "controlplane", "bin/controlplane", "the `binary` beside which a neighbour is planted")
+	flag.StringVar(&o.controlPlane, "controlplane", "bin/controlplane", "the `binary` that runs next to a planted neighbour")
 	flag.IntVar(&o.comparisons, "comparisons", 20, "comparisons of one configuration with itself")
 	flag.IntVar(&o.resamples, "resamples", 300, "comparisons that are resampled from their pairs")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the resampling")

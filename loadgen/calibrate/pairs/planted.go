@@ -33,8 +33,8 @@ var plantedRegressions = []regression{
 	{name: "cache-none", what: "no watch cache", b: `controlPlane.apiServer.flags={watch-cache: "false"}`, figure: "apiserver-allocated-per-request"},
 	{name: "fsync-500us", what: "fsync 0.5 ms slower", b: "phases.requests.faults=[{kind: slowFsync, delay: 500us}]", figure: "fsync-mean", alone: true},
 	{name: "fsync-3ms", what: "fsync 3 ms slower", b: "phases.requests.faults=[{kind: slowFsync, delay: 3ms}]", figure: "fsync-mean", alone: true},
-	{name: "neighbours-1", what: "a busy process beside the API server", neighbours: 1, figure: "get-mean", alone: true},
-	{name: "neighbours-4", what: "four busy processes beside the API server", neighbours: 4, figure: "get-mean", alone: true},
+	{name: "neighbours-1", what: "a busy process next to the API server", neighbours: 1, figure: "get-mean", alone: true},
+	{name: "neighbours-4", what: "four busy processes next to the API server", neighbours: 4, figure: "get-mean", alone: true},
 }
 
 func plantedNames() (names []string) {
@@ -126,6 +126,6 @@ func (o options) busyMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n## A busy machine\n\nTwo busy loops beside %s compared with itself: %s; %d pairs thrown away of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
+	fmt.Printf("\n## A busy machine\n\nTwo busy loops next to %s, compared with itself: %s; %d pairs thrown away of %d.\n", c.Scenario, c.Answer, c.Thrown, len(c.Pairs)-1)
 	return nil
 }

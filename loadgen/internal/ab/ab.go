@@ -202,7 +202,7 @@ func (s *session) builds(ctx context.Context) error {
 		case s.o.Resume != "" && binary.Digest == "": // the binary is missing: the first run reports that
 			continue
 		case s.o.Resume != "" && binary.Digest != side.into.Build:
-			return exitcode.Usagef("--resume %s: the controlplane of %s differs from that of its first pairs (give one that was not built anew; name a revision by its commit)", s.dir.Path, side.name)
+			return exitcode.Usagef("--resume %s: the controlplane of %s has changed since the first pairs (give the original build; name a revision by its commit)", s.dir.Path, side.name)
 		}
 		side.into.Build, s.binaries[i] = binary.Digest, binary
 	}
@@ -362,7 +362,7 @@ func (s *session) runSide(ctx context.Context, side Side, number int, name strin
 		return result.Member{}, context.Cause(ctx)
 	}
 	if res.Run.Aborted != "" {
-		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures are not those of a whole run)", number, name, res.Run.Aborted))
+		return result.Member{}, compare.EndedEarlyError(fmt.Sprintf("pair %d, %s was ended early by %s (its figures do not cover a whole run)", number, name, res.Run.Aborted))
 	}
 	if s.c.Host.CPUs == 0 {
 		s.c.Host = res.Run.Host
@@ -417,7 +417,7 @@ func Read(dir string) (c result.AB, err error) {
 
 func specText(s result.Side) string {
 	if len(s.Spec) == 0 {
-		return "the scenario as it is"
+		return "the unchanged scenario"
 	}
 	return strings.Join(s.Spec, " ")
 }

@@ -45,7 +45,7 @@ func SaveBaseline(ctx context.Context, dir string, from []string) (n int, err er
 	}
 	for _, r := range all {
 		if why := r.result.Run.CutShort(); why != "" {
-			return 0, exitcode.Usagef("%s: %s: its figures are not those of a whole run (leave it out)", r.dir, why)
+			return 0, exitcode.Usagef("%s: %s: its figures do not cover a whole run (leave it out)", r.dir, why)
 		}
 		if !slices.ContainsFunc(r.result.Figures, func(f result.Figure) bool { return f.Value != nil }) {
 			return 0, exitcode.Usagef("%s: nothing was measured (a baseline is of runs with figures)", r.dir)

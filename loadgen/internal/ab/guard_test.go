@@ -25,7 +25,7 @@ func TestResumeRefusesChanges(t *testing.T) {
 	}{
 		"settings":     {func(s *session) { s.o.B.Set = []string{"nodes.count=5"} }, "settings or revision"},
 		"another load": {func(s *session) { s.o.B.Scenario.Background[0].Rate = 20 }, "the scenario"},
-		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A differs"},
+		"a new binary": {func(s *session) { s.o.ControlPlane = os.Args[0] }, "the controlplane of A has changed"},
 		"another plan": {func(s *session) { s.o.Plan.Looks = []result.Look{{Pairs: 3, Alpha: 0.01}} }, "its plan cannot be changed"},
 		"a new machine": {func(s *session) {
 			s.otherGenerator = func(h result.Host, _ string) string {
@@ -411,7 +411,7 @@ func TestReplayedArrivalsAreCompared(t *testing.T) {
 	}
 	s.o.Resume, s.o.Out = dir, ""
 	s.o.A.Scenario, s.o.B.Scenario = other, other
-	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "differ from those of its first pairs") {
+	if _, _, err := s.run(t.Context()); exitcode.Of(err) != exitcode.Usage || !strings.Contains(err.Error(), "have changed since the first pairs") {
 		t.Errorf("resumed with other arrivals: %v", err)
 	}
 	s.o.A.Scenario, s.o.B.Scenario = same, same

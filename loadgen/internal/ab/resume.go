@@ -19,7 +19,7 @@ func (s *session) resume() error {
 	case !same && !(slices.Equal(before.A.Spec, s.c.A.Spec) && slices.Equal(before.B.Spec, s.c.B.Spec)):
 		return exitcode.Usagef("--resume %s: it compares %s with %s (give the same --a and --b)", s.dir.Path, specText(before.A), specText(before.B))
 	case !same:
-		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side differ from those of its first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: the scenario, settings or revision of a side have changed since the first pairs (give the same file and --set; name a revision by its commit)", s.dir.Path)
 	case !reflect.DeepEqual(s.c.Plan, before.Plan):
 		return exitcode.Usagef("--resume %s: its plan cannot be changed after pairs were seen (leave out --looks, --alpha and bounds)", s.dir.Path)
 	case len(s.o.Gated) > 0 && !slices.Equal(gatedOf(s.c.Figures), gatedOf(before.Figures)):

@@ -49,7 +49,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 	s := options(t, &p)
 	s.o.B.ControlPlane = binary
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], binary+" was built anew meanwhile") {
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], binary+" was rebuilt meanwhile") {
 		t.Fatalf("exit %d, %q: %v", c.ExitCode, c.Notes, err)
 	}
 	p.fails = nil

@@ -184,13 +184,13 @@ func readSet(ctx context.Context, dir string) (all []recorded, err error) {
 			return nil, exitcode.Usagef("%s: %w (remove that run from the baseline, then save it again)", d, err)
 		case errors.Is(err, fs.ErrNotExist): // not judged yet
 			if goesOn(d) {
-				return nil, exitcode.Usagef("%s: the run goes on (wait for its end)", d)
+				return nil, exitcode.Usagef("%s: the run is still active (wait for its end)", d)
 			}
 			if r.result, err = judge.Judge(ctx, d); err != nil {
 				return nil, err
 			}
 		case err != nil:
-			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` writes it anew)", d, err, shell.Quote(d))
+			return nil, exitcode.Usagef("%s: %w (`loadgen report %s` rewrites it)", d, err, shell.Quote(d))
 		}
 		if r.result.Run.Started.IsZero() {
 			return nil, exitcode.Usagef("%s: when it ran is not known: %s is missing or damaged (`loadgen report %s` says what else is)", d, result.RunFile, shell.Quote(d))
@@ -229,7 +229,7 @@ func isWhole(dir string) bool {
 	})
 }
 
-// once removes all but the first copy of each run.
+// once keeps only the first copy of each run.
 func once(all []recorded) []recorded {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(r recorded) bool {

@@ -188,7 +188,7 @@ func TestSetsOfLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if set, err := readSet(t.Context(), latest); err != nil || len(set) != 2 {
-		t.Errorf("%d runs, the first of which warmed up: %v", len(set), err)
+		t.Errorf("%d runs, want 2 without the warm-up run: %v", len(set), err)
 	}
 }
 

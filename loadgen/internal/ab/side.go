@@ -147,7 +147,7 @@ func (s *Side) config(file string) error {
 		return exitcode.Usagef("%s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if settings == nil {
-		return exitcode.Usagef("no settings of a control plane (it is what a scenario has under controlPlane:)")
+		return exitcode.Usagef("no control plane settings (write the fields that a scenario has under controlPlane:)")
 	}
 	line, err := json.Marshal(settings) // JSON is also YAML
 	if err != nil {

@@ -73,8 +73,8 @@ func TestSideIsWhatItSeems(t *testing.T) {
 		"\x7fELF\x02\x01":                          "it is no program that can be started",
 		"#!/bin/sh\nexit 0\n":                      "it is no program that can be started",
 		"etcd: {members: 3}\netcd: {members: 1}\n": `mapping key "etcd" already defined at line 1`,
-		"- a list\n":                               "no settings of a control plane",
-		"plain text":                               "no settings of a control plane",
+		"- a list\n":                               "no control plane settings",
+		"plain text":                               "no control plane settings",
 		"etcd: {flags: {1: x}}\n":                  "the name of a setting is no text (write it in quotes)",
 		"etcd: [\n":                                "did not find",
 	} {

@@ -29,7 +29,7 @@ func TestEveryAlertHasAProof(t *testing.T) {
 			}
 			for _, rule := range a.Rules {
 				if !known[rule] || p.expects(rule) != nil {
-					t.Errorf("%s allows %s, which is no alert or is expected there", p.Name, rule)
+					t.Errorf("%s allows %s, which is not an alert or is expected there", p.Name, rule)
 				}
 			}
 		}
@@ -41,7 +41,7 @@ func TestEveryAlertHasAProof(t *testing.T) {
 		delete(expected, p.Name)
 	}
 	for rule, by := range expected {
-		t.Errorf("%v expect %s, which is no alert", by, rule)
+		t.Errorf("%v expect %s, which is not an alert", by, rule)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestHealthyRunsAreAsLong(t *testing.T) {
 		}
 	}
 	if healthy[false] < 9*time.Minute+40*time.Second { // and two conditions
-		t.Errorf("the healthy run lasts %v, which is no 10 minutes", healthy[false])
+		t.Errorf("the healthy run lasts %v, want 10 minutes", healthy[false])
 	}
 }
 
@@ -200,10 +200,10 @@ func TestSelect(t *testing.T) {
 		t.Errorf("selected %s", got)
 	}
 	if got := names(Select(nil, []string{"EtcdWalFsyncSlow"})); got != `--rule EtcdWalFsyncSlow: no such alert (did you mean "EtcdWALFsyncSlow"?)` {
-		t.Errorf("a rule that nobody knows: %s", got)
+		t.Errorf("an unknown rule: %s", got)
 	}
 	if got := names(Select([]string{"quorom"}, nil)); got != `--proof quorom: no such proof (did you mean "quorum"?)` {
-		t.Errorf("a proof that nobody knows: %s", got)
+		t.Errorf("an unknown proof: %s", got)
 	}
 	if len(Of("healthy")) != 2 || len(Of("rollout-500")) != 0 {
 		t.Errorf("a healthy run is for %d proofs, another for %d", len(Of("healthy")), len(Of("rollout-500")))

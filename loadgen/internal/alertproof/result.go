@@ -171,7 +171,7 @@ func Text(w io.Writer, r Report) error {
 	if slices.ContainsFunc(r.Proofs, func(p Judged) bool { return len(p.Outcomes) > 0 }) {
 		b.WriteString("\n")
 		matrix(&b, r)
-		fmt.Fprintf(&b, "\n%s\nlatency counts from the cause; * resolved after the run, as if its last scrape went on\n", legend)
+		fmt.Fprintf(&b, "\n%s\nlatency counts from the cause; * resolved after the run, if the last scrape repeats\n", legend)
 	}
 	for _, p := range r.Proofs {
 		for _, why := range p.Reasons {

@@ -46,7 +46,7 @@ Late     . x     3m20s    1m32s   2.17   1h2m34s*
 Blind    ? .
 
 ` + legend + `
-latency counts from the cause; * resolved after the run, as if its last scrape went on
+latency counts from the cause; * resolved after the run, if the last scrape repeats
 
 quorum: Late: fired after 3m20s
 quorum: Disk: fired 12s after the first scrape

@@ -140,7 +140,7 @@ func openHTTP(ctx context.Context, via *url.URL, conn net.Conn, address string) 
 	case answer.StatusCode != http.StatusOK:
 		return nil, &RefusedError{Proxy: via.Redacted(), Status: answer.Status, Code: answer.StatusCode}
 	case said.Buffered() > 0: // a TLS server waits for its client
-		return nil, fmt.Errorf("%s sent data before it was asked for any", via.Redacted())
+		return nil, fmt.Errorf("%s sent data before any request", via.Redacted())
 	}
 	return conn, nil
 }

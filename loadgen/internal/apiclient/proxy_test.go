@@ -105,7 +105,7 @@ func TestConnectionsGoThroughTheProxy(t *testing.T) {
 				want = []string{c.host}
 			}
 			if got := p.Asked(); !slices.Equal(got, want) {
-				t.Errorf("the proxy was asked for %q, want %q", got, want)
+				t.Errorf("the proxy received requests for %q, want %q", got, want)
 			}
 		})
 	}

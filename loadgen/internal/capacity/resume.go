@@ -29,7 +29,7 @@ func (s *session) otherSearch(before result.Capacity) string {
 	case !slices.Equal(before.Overrides, s.c.Overrides):
 		return fmt.Sprintf("its trials had the settings in the order %s (give them so)", strings.Join(before.Overrides, ", "))
 	case before.Field != s.c.Field || before.From != s.c.From || before.To != s.c.To:
-		return fmt.Sprintf("it searched %s, and the scenario's capacity is %s now (put it back, or search anew)", rangeOf(before), rangeOf(s.c))
+		return fmt.Sprintf("it searched %s, and the scenario's capacity is %s now (restore it, or start a new search)", rangeOf(before), rangeOf(s.c))
 	}
 	return ""
 }
@@ -63,7 +63,7 @@ func (s *session) nextStep() string {
 			return fmt.Sprintf("search lower: `--set capacity.from=%s`", s.text(lower))
 		}
 	case Unconfirmed:
-		return fmt.Sprintf("the lower end did not hold again: search anew, from `--set capacity.from=%s` on, with longer phases or nothing else on the machine", s.text(max(least, e.Low/2)))
+		return fmt.Sprintf("the lower end did not hold again: start a new search from `--set capacity.from=%s`, with longer phases or on an idle machine", s.text(max(least, e.Low/2)))
 	case Unfinished:
 		return s.resumed(fmt.Sprintf("--trials %d ", max(s.o.Most, e.Trials)*3/2))
 	case GeneratorFirst:

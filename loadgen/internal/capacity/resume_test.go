@@ -180,7 +180,7 @@ func TestBinaryBuiltAnew(t *testing.T) {
 		return nil
 	}
 	c, dir, err := s.run(t.Context())
-	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was built anew meanwhile") {
+	if err != nil || c.ExitCode != exitcode.NoData || len(c.Trials) != 3 || !strings.Contains(strings.Join(c.Notes, "\n"), binary+" was rebuilt meanwhile") {
 		t.Fatalf("exit %d after %d trials, %q: %v", c.ExitCode, len(c.Trials), c.Notes, err)
 	}
 	p.fails = nil

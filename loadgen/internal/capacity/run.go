@@ -221,7 +221,7 @@ func (s *session) build(ctx context.Context) (err error) {
 	case s.o.Resume != "" && s.binary.Digest == "": // the binary is missing: the first trial reports that
 		return nil
 	case s.o.Resume != "" && s.binary.Digest != s.c.Build:
-		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it by --controlplane, or search anew)", s.dir.Path)
+		return exitcode.Usagef("--resume %s: its trials ran another controlplane binary (name it with --controlplane, or start a new search)", s.dir.Path)
 	}
 	s.c.Build = s.binary.Digest
 	return nil
@@ -243,10 +243,10 @@ func (s *session) resume() error {
 		return exitcode.Usagef("--resume %s: its trials had other conditions that end them early: %s (give the same --abort-on and --abort-rules)", s.dir.Path, cmp.Or(strings.Join(before.AbortOn, " "), "none"))
 	}
 	if before.Digest != s.c.Digest || before.PlaneDigest != s.c.PlaneDigest {
-		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; put it back, or search anew)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
+		return exitcode.Usagef("--resume %s: the scenario has changed since (%s has what was run; restore it, or start a new search)", s.dir.Path, filepath.Join(trialDir(1), result.ScenarioFile))
 	}
 	if other := s.otherGenerator(before.Host, before.Versions.Stormglass); other != "" {
-		return exitcode.Usagef("--resume %s: its trials ran %s (go on there, or search anew)", s.dir.Path, other)
+		return exitcode.Usagef("--resume %s: its trials ran %s (continue there, or start a new search)", s.dir.Path, other)
 	}
 	for n := len(before.Trials); n > 0 && outcomes[before.Trials[n-1].Outcome] != Good && outcomes[before.Trials[n-1].Outcome] != Bad; n-- {
 		before.Trials = before.Trials[:n-1] // repeat the last trials, as they had no result

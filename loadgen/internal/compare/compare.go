@@ -185,8 +185,8 @@ func writeComparison(dir string, c result.Comparison) error {
 }
 
 // Run runs all variants of a scenario, one after another, and compares them. Each variant
-// has a separate plane and a directory with its name. If a variant cannot run, the others
-// still do. After an interrupt no further variant runs, and the finished ones are
+// has a separate plane and a directory with its name. If a variant cannot run, the next ones
+// still run. After an interrupt no further variant runs, and the finished ones are
 // compared. On an error before any variant ran, the directory is removed.
 func Run(ctx context.Context, o run.Options) (c result.Comparison, dir string, err error) {
 	variants := o.Scenario.AllVariants()
@@ -276,7 +276,7 @@ func runJudged(ctx context.Context, o run.Options) (result.Result, error) {
 
 // GoOn says how to resume the comparison or search in dir with additional flags.
 func GoOn(dir, flags string) string {
-	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out goes on with it", flags, shell.Quote(dir))
+	return fmt.Sprintf("the same command with `%s--resume %s` in place of --out continues it", flags, shell.Quote(dir))
 }
 
 // EndedEarly returns a one-line note on the error that ended several runs. It leaves out
@@ -319,7 +319,7 @@ func CheckVariant(s *scenario.Scenario, name string, kubeconfig cluster.Kubeconf
 	for path := range s.Variants[i].Set {
 		if path == "controlPlane" || strings.HasPrefix(path, "controlPlane.") {
 			return exitcode.UsageError(s.Errorf(fmt.Sprintf("variants[%d].set", i), "run it without --kubeconfig",
-				"variant %s sets %s, which is not applied to a cluster of yours", name, path))
+				"variant %s sets %s, which cannot be applied to your own cluster", name, path))
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ func TestLowerBoundHasNoRatio(t *testing.T) {
 		return result.Result{Figures: []result.Figure{{Name: "back", Unit: "seconds", Value: v, AtLeast: least}}}
 	}
 	for _, least := range []bool{false, true} {
-		c := result.Comparison{Variants: []result.Variant{{Name: "as it was"}, {Name: "mended"}}}
-		fill(&c, map[string]result.Result{"as it was": figure(&ten, least), "mended": figure(&five, false)})
+		c := result.Comparison{Variants: []result.Variant{{Name: "before"}, {Name: "after"}}}
+		fill(&c, map[string]result.Result{"before": figure(&ten, least), "after": figure(&five, false)})
 		row := c.Rows[0]
 		if row.Values[0].AtLeast != least || (row.Values[1].Ratio == nil) != least {
 			t.Errorf("a least value: %v; the row is %+v", least, row)

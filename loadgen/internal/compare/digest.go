@@ -67,7 +67,7 @@ func (b *Binary) Same() error {
 		return err
 	}
 	if again.Digest != b.Digest {
-		return EndedEarlyError(b.path + " was built anew meanwhile (put back the one that it began with)")
+		return EndedEarlyError(b.path + " was rebuilt meanwhile (restore the original build)")
 	}
 	b.was = again.was
 	return nil

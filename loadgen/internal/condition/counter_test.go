@@ -45,7 +45,7 @@ func TestCountsEqualBruteForce(t *testing.T) {
 		for i := range counts {
 			got, want := kept.Tally(i), anew.Tally(i)
 			if got.Err, want.Err = nil, nil; got != want {
-				t.Fatalf("seed %d, step %d, count %d: %+v, counted anew %+v", seed, step, i, got, want)
+				t.Fatalf("seed %d, step %d, count %d: %+v, recounted %+v", seed, step, i, got, want)
 			}
 		}
 	}

@@ -111,20 +111,20 @@ func TestLostWatchAndRelist(t *testing.T) {
 	close(w.Events)
 	w = s.watch()
 	if w.Version != "11" {
-		t.Errorf("resumed from version %s, want that of the last event", w.Version)
+		t.Errorf("resumed from version %s, want the last event's version", w.Version)
 	}
 	w.Events <- event("BOOKMARK", condition.Object{"metadata": map[string]any{"resourceVersion": "20"}})
 	close(w.Events)
 	w = s.watch()
 	if w.Version != "20" {
-		t.Errorf("resumed from version %s, want that of the bookmark", w.Version)
+		t.Errorf("resumed from version %s, want the bookmark's version", w.Version)
 	}
 	w.Events <- event("ERROR", condition.Object{"kind": "Status", "code": 410, "reason": "Expired"})
 	if err := <-held; err != nil {
 		t.Error(err)
 	}
 	if w = s.watch(); w.Version != "30" {
-		t.Errorf("watched from version %s, want that of the new list", w.Version)
+		t.Errorf("watched from version %s, want the new list's version", w.Version)
 	}
 	if n := s.count("GET " + podsPath + "?continue="); n != 2 {
 		t.Errorf("listed %d times, want 2", n)

@@ -52,7 +52,7 @@ func (f *Follower) resolve(ctx context.Context, of condition.Set) (paths []strin
 type missingError string
 
 func (e missingError) Error() string {
-	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them)", string(e))
+	return fmt.Sprintf("the API server has no resource %q (`kubectl api-resources` lists them; for another one create its CustomResourceDefinition in setup or objects)", string(e))
 }
 
 // discover finds a resource in its group's preferred version, and that version's path.

@@ -65,7 +65,7 @@ func (c *cl2) deletions(p *cl2Phase) (all []*mapping) {
 		key := p.keys[i]
 		made, ok := c.made[key]
 		if !ok {
-			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no step before it makes any, so there are none to delete", key.basename)
+			p.item.remark(c.lastPhase(), p.objects[i].at("objectTemplatePath"), "%s: no earlier step creates any, so there is nothing to delete", key.basename)
 			continue
 		}
 		target := flow("resource", resourceOf(made.apiVersion, made.kind))

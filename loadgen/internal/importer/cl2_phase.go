@@ -95,7 +95,7 @@ func (c *cl2) phasesOf(name string, all []*fields) {
 		}
 	}
 	if len(actions) > 1 {
-		addComment(phase.Node, "In ClusterLoader2 these go on side by side; here they follow each other, together at the same rate.")
+		addComment(phase.Node, "ClusterLoader2 runs these in parallel; here they run one after another, at the same total rate.")
 	}
 	if len(actions) > 0 {
 		phase.set("actions", actions)

@@ -85,7 +85,7 @@ func ClusterLoader2(file string, o Options) (*Result, error) {
 	}
 	f := c.src.fieldsOf(root, "")
 	if !f.has("steps") {
-		return nil, fmt.Errorf("%s: it is no test of ClusterLoader2: it has no steps", file)
+		return nil, fmt.Errorf("%s: not a ClusterLoader2 test: it has no steps", file)
 	}
 	return c.convert(f)
 }
@@ -119,7 +119,7 @@ func (c *cl2) convert(f *fields) (*Result, error) {
 	ns.ignore("number", "prefix", "deleteStaleNamespaces", "deleteAutomanagedNamespaces", "deleteNamespaceTimeout")
 	f.ignore("automanagedNamespaces")
 	if ns.flag("enableExistingNamespaces", false) {
-		c.item().remark(nil, ns.at("enableExistingNamespaces"), "the run makes namespaces of its own")
+		c.item().remark(nil, ns.at("enableExistingNamespaces"), "the run creates its own namespaces")
 	}
 	for _, t := range f.list("tuningSets") {
 		c.tunings[t.text("name", "")] = t
@@ -301,7 +301,7 @@ func (p cl2Pace) into(load *mapping, each int) {
 func ReadOverrides(file string, data []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, fmt.Errorf("%s: it is no mapping of values: %s (write NAME: VALUE lines)", file, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
+		return nil, fmt.Errorf("%s: not a mapping of values: %s (write NAME: VALUE lines)", file, strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: "))
 	}
 	return values, nil
 }

@@ -178,7 +178,7 @@ func TestTemplatesBesideTheScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Files) != 2 || bytes.Contains(r.Scenario, []byte("text:")) {
-		t.Fatalf("%d files beside a scenario\n%s", len(r.Files), r.Scenario)
+		t.Fatalf("%d files next to the scenario\n%s", len(r.Files), r.Scenario)
 	}
 	for _, f := range append(r.Files, File{"mine.yaml", r.Scenario}) {
 		if err := os.MkdirAll(filepath.Dir(f.Name), 0o755); err != nil {
@@ -228,8 +228,8 @@ func TestWindowsLineEnds(t *testing.T) {
 // An invalid or unreadable configuration gives one error with its place.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ tool, config, want string }{
-		{"kube-burner", "a: 1\n", "config.yml: it is no configuration of kube-burner: it has neither jobs nor global"},
-		{"kube-burner", "jobs: [", "config.yml:1: it is no YAML: "},
+		{"kube-burner", "a: 1\n", "config.yml: not a kube-burner configuration: it has neither jobs nor global"},
+		{"kube-burner", "jobs: [", "config.yml:1: invalid YAML: "},
 		{"kube-burner", "jobs:\n- {name: a, qps: 1, burst: 1, jobIterations: many, objects: [{objectTemplate: x.yml}]}\n", `config.yml:2: jobs[0].jobIterations: "many" is no number (write digits, as 50)`},
 		{"kube-burner", "jobs:\n- {name: a, jobType: dance}\n", `config.yml:2: jobs[0].jobType: kube-burner has no jobs of type "dance" (create, delete, patch, read, kubevirt)`},
 		{"kube-burner", "jobs:\n- name: a\n  objects: [{objectTemplate: x.yml}]\n", "config.yml:3: jobs[0].objects[0].objectTemplate: cannot read x.yml: no such file or directory (a path begins at the configuration's directory)"},
@@ -245,7 +245,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"kube-burner", "jobs:\n- name: a\n  hooks: [{when: beforeGC}]\n", "config.yml:3: jobs[0].hooks[0].cmd: a hook without a command (write cmd: [sh, -c, ...])"},
 		{"kube-burner", "jobs:\n- name: {{ .NAME }}\n", "config.yml: it needs values: NAME (add --set NAME=..., or --set NAME= for an empty one)"},
 		{"kube-burner", "jobs:\n- name: {{ nosuch }}\n", `config.yml:2: function "nosuch" not defined`},
-		{"clusterloader2", "name: x\n", "config.yml: it is no test of ClusterLoader2: it has no steps"},
+		{"clusterloader2", "name: x\n", "config.yml: not a ClusterLoader2 test: it has no steps"},
 		{"clusterloader2", "name: {{AddInt .X 1}}\n", "config.yml:1:"},
 		{"clusterloader2", "steps:\n- module: {path: /nowhere.yaml}\n", "config.yml:2: steps[0].module.path: nowhere.yaml: cannot read it: no such file or directory"},
 		{"clusterloader2", "name: x\nn: {{AddInt .X 1}}\nsteps: []\n", "config.yml:2:"},

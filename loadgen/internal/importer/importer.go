@@ -193,7 +193,7 @@ func (d *draft) invalid(err error) error {
 	place := regexp.MustCompile(`^` + regexp.QuoteMeta(d.name) + `\.yaml(:\d+)?: `)
 	var errs []error
 	for _, line := range strings.Split(err.Error(), "\n") {
-		errs = append(errs, fmt.Errorf("%s: no valid scenario comes of it: %s", d.file, place.ReplaceAllString(line, "")))
+		errs = append(errs, fmt.Errorf("%s: cannot be converted to a valid scenario: %s", d.file, place.ReplaceAllString(line, "")))
 	}
 	return errors.Join(errs...)
 }

@@ -77,7 +77,7 @@ func KubeBurner(path string, o Options) (*Result, error) {
 	}
 	b.root = b.src.fieldsOf(root, "")
 	if !b.root.has("jobs") && !b.root.has("global") {
-		return nil, fmt.Errorf("%s: it is no configuration of kube-burner: it has neither jobs nor global", file)
+		return nil, fmt.Errorf("%s: not a kube-burner configuration: it has neither jobs nor global", file)
 	}
 	return b.convert(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
 }
@@ -117,7 +117,7 @@ func (b *burner) convert(name string) (*Result, error) {
 		fmt.Sprintf("Imported from kube-burner's %s by `loadgen import kube-burner`.", filepath.Base(b.src.file)),
 		"What every import does otherwise:",
 		"- objects go into the run's own namespaces, made beforehand, and everything is removed at the end;",
-		"- objects have kube-burner's labels but those of its UUID, for which a run's own label stands;",
+		"- objects have kube-burner's labels, with the run's own label in place of its UUID labels;",
 		"- creations come evenly at their rate, without kube-burner's first burst, and are not tried again;",
 		"- a wait that does not end within its bound ends the run.",
 	}
@@ -166,7 +166,7 @@ func (b *burner) global() error {
 		b.functions += "\n" + string(data)
 	}
 	if g.has("requestTimeout") {
-		b.item().remark(nil, g.at("requestTimeout"), "loads have a timeout of their own: 60s, kube-burner's default")
+		b.item().remark(nil, g.at("requestTimeout"), "loads always have a timeout of 60s, kube-burner's default")
 	}
 	if g.flag("gcMetrics", false) {
 		b.item().remark(nil, g.at("gcMetrics"), "the removal of the objects is not measured")
@@ -190,10 +190,10 @@ func (b *burner) say() {
 		more = append(more, "- every simulated node is a worker: selectors of "+workerLabel+" are left out")
 	}
 	if slices.ContainsFunc(b.phases, func(p *mapping) bool { return hasKey(p, "before") || hasKey(p, "after") }) {
-		more = append(more, "- a hook that fails ends the run; kube-burner goes on and fails at its end")
+		more = append(more, "- a hook that fails ends the run; kube-burner continues and fails at its end")
 	}
 	if b.elapsed {
-		more = append(more, "- elapsed is the length of a job's phases, and in rows of compare that of each phase")
+		more = append(more, "- elapsed is the length of a job's phases; in rows of compare, the length of each phase")
 	}
 	last := len(b.head) - 1
 	for _, line := range more {

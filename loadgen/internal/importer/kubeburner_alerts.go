@@ -19,7 +19,7 @@ func (b *burner) alertProfile(file string, root *yaml.Node) {
 func (b *burner) profile(file string, root *yaml.Node, kind string, carry func(*fields, *item)) {
 	src := &source{file: file}
 	if root.Kind != yaml.SequenceNode {
-		b.item().remark(nil, Remark{File: file, Line: root.Line}, "it is no %s: it is no list", kind)
+		b.item().remark(nil, Remark{File: file, Line: root.Line}, "the %s must be a list", kind)
 		return
 	}
 	for i, n := range root.Content {

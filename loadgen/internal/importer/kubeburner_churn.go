@@ -126,7 +126,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			if celName.MatchString(l.resource) {
 				gone = append(gone, fmt.Sprintf("count(%s where %s) == 0", l.resource, l.selector.test()))
 			} else if n == 0 {
-				item.remark(p.Node, c.at(""), "the deletions of %s are not waited for: it is no name that CEL reads", l.resource)
+				item.remark(p.Node, c.at(""), "the run does not wait for deletions of %s: CEL cannot read this name", l.resource)
 			}
 		}
 		p.set("actions", actions)
@@ -152,7 +152,7 @@ func (b *burner) cycles(j *burnJob, c burnChurn, item *item) {
 			max(1, c.percent*j.iterations/100))
 	}
 	if c.duration > 0 {
-		item.remark(b.topOf(first), c.at("duration"), "the cycles go on after %s", c.duration)
+		item.remark(b.topOf(first), c.at("duration"), "the cycles continue after %s", c.duration)
 	}
 }
 
@@ -269,7 +269,7 @@ func (b *burner) repeats(j *burnJob, c burnChurn, item *item) {
 	}
 	p.set("for", length(max(lasts, after+every+time.Second)))
 	p.set("actions", append(deletions, creations...))
-	what := fmt.Sprintf("%d%% of the %s, drawn anew each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
+	what := fmt.Sprintf("%d%% of the %s, redrawn each time", min(100, max(1, c.percent)), strings.Join(slices.Compact(slices.Sorted(slices.Values(resources))), ", "))
 	how := "the oldest"
 	if !c.objects {
 		how = "whole namespaces"

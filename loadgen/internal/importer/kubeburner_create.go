@@ -257,7 +257,7 @@ func (b *burner) pace(j *burnJob, load *mapping, made burnMade) {
 	shape := load.key("shape")
 	switch {
 	case irregular:
-		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects go at once, each %s, whatever an iteration has; kube-burner sends those of an iteration at %g/s between pauses of %s",
+		j.item.remark(shape, j.at("jobIterationDelay"), "%d objects go at once, each %s, regardless of an iteration's size; kube-burner sends an iteration's objects at %g/s between pauses of %s",
 			perIteration, every, j.qps, j.delay)
 	case rest > 0 || j.delay.Seconds()*j.qps < float64(min(perIteration, j.burst)):
 		j.item.remark(shape, j.at("jobIterationDelay"), "each iteration's %d objects go at once, each %s; kube-burner sends them at %g/s between pauses of %s",

@@ -120,7 +120,7 @@ func (b *burner) command(h *fields, item *item, phase *mapping) *mapping {
 	run := h.texts("cmd")
 	m := newMapping()
 	if h.flag("background", false) {
-		item.remark(phase.Node, h.at("background"), "%s goes on beside the job; how it ends is not judged", strings.Join(run, " "))
+		item.remark(phase.Node, h.at("background"), "%s runs during the job; its exit is not judged", strings.Join(run, " "))
 		run = append([]string{"sh", "-c", `setsid "$@" > /dev/null 2>&1 & sleep 1`, "sh"}, run...)
 	}
 	m.set("run", run)

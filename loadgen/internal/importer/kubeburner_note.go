@@ -18,7 +18,7 @@ func (b *burner) note(t *mapping, j *burnJob, o *burnObject, objects []manifest,
 			o.item.remark(t.Node, o.at("objectTemplate"), "%s %s goes into the run's namespaces, not into %s", m.kind(), m.name(), ns)
 		}
 		if names := namespacesIn(map[string]any(m)); len(names) > 0 && namesOwn(names, j.namespace) {
-			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; those of the run have other names", m.kind(), strings.Join(names, ", "))
+			o.item.remark(t.Node, o.at("objectTemplate"), "%s names the namespaces %s; the run's namespaces have other names", m.kind(), strings.Join(names, ", "))
 		}
 		if b.options.OwnCluster {
 			continue

@@ -77,7 +77,7 @@ func profileOf(t *fields) (p burnProfile, why string) {
 			p.lasts = time.Duration(n) * time.Second
 		}
 	case name == "mutex" && p.component != "etcd", name == "block" && (p.component == "etcd" || p.component == "kube-apiserver"):
-		return p, p.component + " has no profile " + name + " as it is started here"
+		return p, p.component + " is started here without a " + name + " profile"
 	case !slices.Contains([]string{"heap", "goroutine", "allocs", "mutex", "block"}, name):
 		return p, "there are no profiles " + name
 	}

@@ -76,7 +76,7 @@ func Kwok(paths []string, o Options) (*Result, error) {
 		"Imported from Stages of KWOK by `loadgen import kwok`.",
 		"What every import does otherwise:",
 		"- nodes behave as kubelets do, with their requests, Events and heartbeats; Stages only change their times and ends;",
-		"- a delay with a jitter is a log-normal spread whose median and 99th percentile are those of KWOK's even one.",
+		"- a delay with a jitter is a log-normal spread with the median and 99th percentile of KWOK's uniform one.",
 	}
 	k.nodes = newMapping()
 	count := o.Nodes

@@ -31,7 +31,7 @@ func (k *stages) podStage(s *stage) {
 	case phase == "Running" || phase == "Pending" && !inits || phase == "Pending" && strings.Contains(s.template, "podIP"):
 		switch {
 		case k.ready != nil && phase == "Running" && same(k.ready, s):
-			s.item.remark(nil, s.spec.at("weight"), "stage %s: pods start in one way, that of stage %s", s.name, k.ready.name)
+			s.item.remark(nil, s.spec.at("weight"), "stage %s: all pods start as stage %s says", s.name, k.ready.name)
 			return
 		case narrow:
 			s.item.remark(nil, s.spec.at("selector"), "stage %s is left out: all pods start in the same time", s.name)
@@ -50,7 +50,7 @@ func (k *stages) podStage(s *stage) {
 		k.init = k.init.plus(s.delay)
 		return
 	case phase != "Succeeded" && phase != "Failed":
-		s.item.remark(nil, s.spec.at(""), "stage %s: a status of its own is not written", s.name)
+		s.item.remark(nil, s.spec.at(""), "stage %s: its status is not written", s.name)
 		return
 	}
 	if phase == "Failed" && code == 0 {
@@ -147,7 +147,7 @@ func (k *stages) shares() {
 		switch {
 		case share == 0:
 			never = append(never, phaseName(l))
-			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 beside others: KWOK never takes it.", own.name))
+			k.top = append(k.top, fmt.Sprintf("Stage %s has weight 0 among others: KWOK never takes it.", own.name))
 		case share < 1:
 			l.set("share", fmt.Sprintf("%.4g%%", 100*share))
 		}

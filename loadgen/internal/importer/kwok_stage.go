@@ -180,11 +180,11 @@ func (s *stage) rest(node *yaml.Node) {
 	ownWeight := s.spec.has("weightFrom")
 	switch {
 	case ownDelay && ownWeight:
-		s.item.remark(node, d.at(""), "stage %s: no object has a delay or a weight of its own, by annotations; all have those of the stage", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations set no object's delay or weight; all objects have the stage's", s.name)
 	case ownDelay:
-		s.item.remark(node, d.at(""), "stage %s: no object has a delay of its own, by annotations; all have that of the stage", s.name)
+		s.item.remark(node, d.at(""), "stage %s: annotations set no object's delay; all objects have the stage's", s.name)
 	case ownWeight:
-		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: no object has a weight of its own, by annotations", s.name)
+		s.item.remark(node, s.spec.at("weightFrom"), "stage %s: annotations set no object's weight", s.name)
 	}
 	if s.untilGrace {
 		s.item.remark(node, d.at("jitterDurationFrom"), "stage %s: pods are taken to have a grace period of %s", s.name, gracePeriod)

@@ -169,7 +169,7 @@ func ParseValues(pairs []string, typed bool) (map[string]any, error) {
 	for _, pair := range pairs {
 		name, text, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--set %s: it is no value (write NAME=VALUE)", pair)
+			return nil, fmt.Errorf("--set %s: must be NAME=VALUE", pair)
 		}
 		values[name] = text
 		if typed {

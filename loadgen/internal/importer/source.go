@@ -67,7 +67,7 @@ func (s *source) fieldsOf(n *yaml.Node, path string) *fields {
 	}
 	if n != nil && n.Kind != yaml.MappingNode {
 		if n.Tag != "!!null" {
-			s.fail(n, path, "it is no mapping of fields (write NAME: VALUE lines)")
+			s.fail(n, path, "must be a mapping (write NAME: VALUE lines)")
 		}
 		n = nil
 	}
@@ -140,7 +140,7 @@ func (f *fields) text(key, otherwise string) string {
 	case n == nil:
 		return otherwise
 	case n.Kind != yaml.ScalarNode:
-		f.src.fail(n, f.field(key), "it is no text (write one value)")
+		f.src.fail(n, f.field(key), "must be text (write one value)")
 		return otherwise
 	}
 	return n.Value
@@ -205,7 +205,7 @@ func (f *fields) items(key string) []*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		f.src.fail(n, f.field(key), "it is no list (write lines that begin with -)")
+		f.src.fail(n, f.field(key), "must be a list (write lines that begin with -)")
 		return nil
 	}
 	return n.Content

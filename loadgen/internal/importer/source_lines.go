@@ -33,7 +33,7 @@ func yamlError(file string, text []byte, err error, lines []int) error {
 		}
 		r.Line = at
 	}
-	r.Text = "it is no YAML: " + r.Text
+	r.Text = "invalid YAML: " + r.Text
 	return errors.New(r.String())
 }
 

@@ -40,7 +40,7 @@ groups:
 		reason       string
 	}{
 		"nothing allowed":             {[]string{quiet}, nil, exitcode.NoData, "Held", "", "Held: no data: Held cannot fire within"},
-		"the one that is too short":   {[]string{quiet}, []string{"Held"}, exitcode.Pass, "Held", "Held", ""},
+		"the short run is allowed":    {[]string{quiet}, []string{"Held"}, exitcode.Pass, "Held", "Held", ""},
 		"another one lacks its data":  {[]string{rules}, []string{"Held"}, exitcode.Fail, "Held", "Held", "Unseen: no data:"},
 		"a missing metric is allowed": {[]string{rules}, []string{"Held", "Unseen"}, exitcode.Fail, "Held", "Held Unseen", "Many: "},
 		"a failure is not allowed":    {[]string{rules}, []string{"Held", "Unseen", "Many"}, exitcode.Fail, "Held", "Held Unseen", "Many: "},

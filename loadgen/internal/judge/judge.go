@@ -233,7 +233,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		case "gates":
 			texts[file] = text
 		case "spec":
-			errs = append(errs, fmt.Errorf("%s: an object of the Prometheus operator (write what is under spec: into a file of its own: groups: [...])", file))
+			errs = append(errs, fmt.Errorf("%s: an object of the Prometheus operator (move what is under spec: to a separate file: groups: [...])", file))
 		case "groups":
 			set, err := alerting.Parse(file, text)
 			if err == nil && len(set.Alerts()) == 0 {
@@ -263,7 +263,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 		errs = append(errs, err)
 		for _, g := range gates {
 			if names[g.Name] {
-				errs = append(errs, with.Errorf("gates."+g.Name, "gates are told apart by name", "another file has a gate %q too", g.Name))
+				errs = append(errs, with.Errorf("gates."+g.Name, "give each gate a unique name", "another file has a gate %q too", g.Name))
 			}
 			about[g.Alert] = true
 		}
@@ -281,7 +281,7 @@ func readGates(s *scenario.Scenario, files []string) ([]gate.Compiled, error) {
 			continue
 		}
 		if names[g.Name] {
-			errs = append(errs, fmt.Errorf("an alert and a gate are both called %q (gates are told apart by name, and each alert is one: rename the gate)", g.Name))
+			errs = append(errs, fmt.Errorf("an alert and a gate are both called %q (gates need unique names, and each alert is a gate: rename the gate)", g.Name))
 		}
 		all = append(all, g)
 	}

@@ -60,7 +60,7 @@ func TestImpossibleMeasurementsDoNotPass(t *testing.T) {
 		"sums that do not add up":    {func(m map[string]any) { reads(m, 0)["unsent"] = 7 }, "300 sent and 7 unsent are not the 300 offered"},
 		"more answers than requests": {func(m map[string]any) { reads(m, 0)["succeeded"] = 301 }, "more answers than the 300 requests"},
 		"an interrupted phase":       {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["interrupted"] = true }, "storm is not told as the run ended it"},
-		"a condition nobody set":     {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
+		"an undeclared condition":    {func(m map[string]any) { archivetest.At(m, "phases", 1).(map[string]any)["until"] = "podsReady" }, "storm is not told as the run ended it"},
 	} {
 		dir := archivetest.CopyDir(t, whole)
 		archivetest.Change(t, filepath.Join(dir, result.MeasurementsFile), c.do)
@@ -228,7 +228,7 @@ func TestKilledRunNamesMissingRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range []string{"simulated no nodes", "no nodes were simulated", "sent no requests", "measured itself: 0"} {
+	for _, wrong := range []string{"simulated no nodes", "no nodes were simulated", "sent no requests", "had no request loads", "measured itself: 0"} {
 		if all := strings.Join(o.said, "\n") + string(page); strings.Contains(all, wrong) {
 			t.Errorf("it says %q", wrong)
 		}

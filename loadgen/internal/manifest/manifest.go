@@ -128,7 +128,7 @@ func dropNulls(fields map[string]any) {
 	}
 }
 
-// Resource is that of a kind of this package's objects.
+// Resource returns the resource of a kind that this package makes.
 func Resource(kind string) schema.GroupVersionResource {
 	group := map[string]schema.GroupVersion{
 		"ClusterRole": rbacv1.SchemeGroupVersion, "ClusterRoleBinding": rbacv1.SchemeGroupVersion, "Role": rbacv1.SchemeGroupVersion, "RoleBinding": rbacv1.SchemeGroupVersion,

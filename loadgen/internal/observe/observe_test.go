@@ -106,7 +106,7 @@ func TestQueries(t *testing.T) {
 		t.Errorf("with options: %v", got)
 	}
 	if _, warnings, err := ask.Query(ctx, "up", end, v1.WithLimit(1)); err != nil || len(warnings) != 1 {
-		t.Errorf("what a limit cuts off is told: %v, %v", warnings, err)
+		t.Errorf("a result cut off by a limit, want one warning: %v, %v", warnings, err)
 	}
 	if got, err := ask.FormatQuery(ctx, "sum(up)by(job)"); err != nil || got != `"sum by (job) (up)"` { // its client does not unquote it
 		t.Errorf("formatted: %q, %v", got, err)

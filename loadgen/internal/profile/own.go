@@ -12,7 +12,7 @@ import (
 const (
 	// mutexFraction has one of five waits for a mutex sampled, as etcd does.
 	mutexFraction = 5
-	// blockRate has a blocking event sampled for each so many nanoseconds of it.
+	// blockRate samples one blocking event for every 10,000 ns of blocking.
 	blockRate = 10_000
 )
 

@@ -46,7 +46,7 @@ func Remote(component, kind, base string, client *http.Client) Source {
 	}}
 }
 
-// Take returns a profile as gzipped protocol buffer. length, in whole seconds, is that of a CPU profile. A profile
+// Take returns a profile as gzipped protocol buffer. Only CPU profiles have a length, in whole seconds. A profile
 // without a sample is an error.
 func (s Source) Take(ctx context.Context, kind string, length time.Duration) ([]byte, error) {
 	if kind != cpu {
@@ -77,7 +77,7 @@ func emptiness(component, kind string) string {
 	case cpu:
 		return component + " used no CPU time meanwhile"
 	case mutex, block:
-		return component + " samples no " + kind + " events, or there were none"
+		return component + " sampled no " + kind + " events"
 	}
 	return component + " sent a profile without samples"
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// served answers as a component does, and notes what it was asked for.
+// served answers like a component and records the requested URIs.
 func served(t *testing.T, answer func(w http.ResponseWriter)) (Source, *[]string) {
 	t.Helper()
 	var asked []string
@@ -65,7 +65,7 @@ func TestRefusalsSayWhy(t *testing.T) {
 		"404 Not Found: it serves no profiles":                                 status(404, "no"),
 		"500 Internal Server Error: could not enable CPU profiling":            status(500, "could not enable CPU profiling\nmore"),
 		"what etcd-0 sent is no profile: gzip: invalid header":                 func(w http.ResponseWriter) { fmt.Fprint(w, "<!doctype html>") },
-		"etcd-0 samples no mutex events, or there were none":                   func(w http.ResponseWriter) { _, _ = w.Write(empty.Bytes()) },
+		"etcd-0 sampled no mutex events":                                       func(w http.ResponseWriter) { _, _ = w.Write(empty.Bytes()) },
 		"what etcd-0 sent is no profile: EOF":                                  func(http.ResponseWriter) {},
 	} {
 		source, _ := served(t, answer)

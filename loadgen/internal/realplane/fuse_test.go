@@ -140,7 +140,7 @@ func TestRunsDoNotMeet(t *testing.T) {
 	must(t, err)
 	var by *cluster.HeldError
 	if _, err := second.Lock(ctx, cluster.LockOptions{Scenario: "two"}); !errors.As(err, &by) || by.Run != "r13" {
-		t.Errorf("beside another run: %v", err)
+		t.Errorf("locked during another run: %v", err)
 	}
 	must(t, held.Release(ctx))
 	next, err := second.Lock(ctx, cluster.LockOptions{Scenario: "two"})

@@ -127,7 +127,7 @@ func TestObjectsFromTemplates(t *testing.T) {
 	replicas := 2
 	_, err = actor.Act(ctx, scenario.Action{Kind: "scale", Target: scenario.Selection{Resource: "baskets.test.stormglass.dev"}, Replicas: replicas})
 	if err == nil || !strings.Contains(err.Error(), "the API server serves no scale of it") {
-		t.Errorf("objects without the subresource that was asked for: %v", err)
+		t.Errorf("objects without the requested subresource: %v", err)
 	}
 	pod, err := admin.CoreV1().Pods(theirs.Namespace+"-1").Get(ctx, "p-5", metav1.GetOptions{})
 	must(t, err)

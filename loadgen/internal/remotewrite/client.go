@@ -120,7 +120,7 @@ func (c *Client) write(ctx context.Context, request batch, retried func(error)) 
 	return err
 }
 
-// gaveUp reports whether so many retries are all that a request has.
+// gaveUp reports whether a request has used all its retries.
 func (c *Client) gaveUp(retries int) bool { return c.attempts > 0 && retries >= c.attempts }
 
 // ownHeaders lists the headers set by the protocol.

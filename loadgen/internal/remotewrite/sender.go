@@ -30,7 +30,7 @@ const (
 type Options struct {
 	// Samples are read again and again while they are recorded.
 	Samples storage.Queryable
-	// Settled returns a time up to which no sample is added any more, but for the zeros that
+	// Settled returns a time up to which no sample is added any more, except the zeros that
 	// the recorder puts before new counters.
 	Settled func() time.Time
 	// From is the time of the first sample, at the earliest.
@@ -48,7 +48,7 @@ type Options struct {
 	Drain time.Duration
 }
 
-// Sender sends the samples of a recording that goes on.
+// Sender sends the samples of a recording in progress.
 type Sender struct {
 	client *Client
 	o      Options
@@ -226,7 +226,7 @@ func (s *Sender) failed(err error) {
 	}
 }
 
-// countUnsent counts what is left in the queue and in the archive.
+// countUnsent counts the unsent samples in the queue and in the archive.
 func (s *Sender) countUnsent(ctx context.Context, to int64) {
 	var left int64
 	first := to

@@ -130,7 +130,7 @@ func abTally(c result.AB) string {
 }
 
 func sideText(s result.Side) string {
-	text := "the scenario as it is"
+	text := "the unchanged scenario"
 	if len(s.Spec) > 0 {
 		text = strings.Join(s.Spec, " ")
 	}

@@ -103,9 +103,9 @@ func unmet(need string, m result.Measurements) string {
 	}):
 		none = "This run created no pods."
 	case need == "requests" && !did(func(p result.Phase) bool { return len(p.Requests)+len(p.Changes) > 0 }):
-		none = "This run sent no requests of its own."
+		none = "This run had no request loads."
 	case need == "watches" && !did(func(p result.Phase) bool { return len(p.Watches) > 0 }):
-		none = "This run opened no watches of its own."
+		none = "This run had no watch loads."
 	}
 	if none != "" && !measuredToTheEnd(m) {
 		return "Not recorded: the run did not write what it measured." // it was killed before

@@ -57,7 +57,7 @@ func ratioNote(c result.Comparison) string {
 	for _, r := range c.Rows {
 		for _, v := range r.Values {
 			if v.Ratio != nil {
-				return chart.Clean(fmt.Sprintf("× is a value divided by that of %s.", c.Variants[0].Name))
+				return chart.Clean(fmt.Sprintf("× is the ratio to %s.", c.Variants[0].Name))
 			}
 		}
 	}

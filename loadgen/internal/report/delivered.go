@@ -81,7 +81,7 @@ func (t *terminal) delivered(r result.Result) {
 		t.line("")
 	}
 	if more := len(all) - len(shown); more > 0 {
-		t.line(fmt.Sprintf("  %s loads and actions did as they were asked, phase by phase: see the report", chart.Count(more)))
+		t.line(fmt.Sprintf("  %s loads and actions delivered what was asked: the report lists them by phase", chart.Count(more)))
 	}
 }
 

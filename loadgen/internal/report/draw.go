@@ -63,7 +63,7 @@ func (p *page) draw(ctx context.Context, c metricChart) chart.Chart {
 		lines = lines[:chart.MostSeries]
 	}
 	if p.src == nil {
-		d.Note += "No metrics were recorded in this run: this is what the client counted."
+		d.Note += "No metrics were recorded in this run; the client's own counts are shown."
 	}
 	if err != nil {
 		d.Note = strings.TrimSpace(d.Note + " Some of it is missing: " + chart.Clean(err.Error()))
@@ -232,7 +232,7 @@ func (p *page) errorRateSection(slots []samples.Slot) (drawnSection, bool) {
 	}
 	add(errors, "No request failed.", chart.Subject{
 		Title: "Requests that failed", MovesWith: "any fault that is felt",
-		Tells: "By load, unsent ones included: the error window of a fault, as it was. Each point is the worst second around it.",
+		Tells: "By load, unsent ones included: the error window of a fault. Each point is the worst second around it.",
 	})
 	add(relists, "No watch broke, and none had to list again.", chart.Subject{
 		Title: "Relists and broken watches", MovesWith: "API server killed or restarted, partition",
@@ -291,7 +291,7 @@ func (p *page) signalSection() (drawnSection, bool) {
 	d := drawnSection{Title: signalsTitle}
 	for _, s := range p.result.Signals {
 		c := chart.New("signal "+s.Name, chart.Subject{
-			Title: chart.Clean(s.Name), Tells: "The scenario's own metric, as it was sampled: " + chart.Clean(s.Expr),
+			Title: chart.Clean(s.Name), Tells: "The scenario's own metric, sampled: " + chart.Clean(s.Expr),
 			Unit: scenario.Unit(s.Unit), Dips: s.Moved != nil && s.Extreme < s.Steady.Mean, Level: s.Steady.Mean, LevelText: "steady mean",
 		})
 		points := pointsOf(s)

@@ -116,7 +116,7 @@ func TestChartsSayWhyTheyAreEmpty(t *testing.T) {
 		{"nothing recorded", blindRun, func(result.Result) chart.Source { return nil }, []string{"No metrics were recorded in this run."}},
 		{"no nodes, no pods", floodRun, func(r result.Result) chart.Source { return recording{result: r} }, []string{"This run simulated no nodes.", "This run created no pods."}},
 		{"a metric removed", stormRun, func(r result.Result) chart.Source { return recording{result: r, empty: keyFsync} },
-			[]string{"No samples of " + keyFsync + " in this run.", "This run opened no watches of its own."}},
+			[]string{"No samples of " + keyFsync + " in this run.", "This run had no watch loads."}},
 		{"good news", stormRun, func(r result.Result) chart.Source { return recording{result: r, empty: "apiserver_request_total{code"} },
 			[]string{"No answer with a 4xx or 5xx code was recorded."}},
 		{"query fails", stormRun, func(r result.Result) chart.Source { return recording{result: r, err: errors.New("block is corrupt")} },

@@ -26,9 +26,9 @@ func livePage(t *testing.T, l Live) string {
 }
 
 func TestLivePageHasNoVerdict(t *testing.T) {
-	page := livePage(t, Live{Word: "running", Headline: "Phase storm goes on."})
+	page := livePage(t, Live{Word: "running", Headline: "Phase storm is running."})
 	for _, want := range []string{
-		"RUNNING", "Phase storm goes on.", ">PENDING<", "Requests by verb", `id="pause"`, "connect-src 'self'", "location.reload", "come at its end",
+		"RUNNING", "Phase storm is running.", ">PENDING<", "Requests by verb", `id="pause"`, "connect-src 'self'", "location.reload", "come at its end",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
@@ -36,7 +36,7 @@ func TestLivePageHasNoVerdict(t *testing.T) {
 	}
 	for _, not := range []string{">PASS<", ">FAIL<", "Exit code", "Where the time went", "No request leaves this page"} {
 		if strings.Contains(page, not) {
-			t.Errorf("the page of a run that goes on has %q", not)
+			t.Errorf("the page of an active run has %q", not)
 		}
 	}
 	starting := livePage(t, Live{Word: "running", Headline: "Getting ready.", Starting: true})

@@ -317,7 +317,7 @@ func TestPageWithoutScriptAndPrinted(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "Point at a chart") {
-		t.Error("the page promises what it can't do without script")
+		t.Error("without script the page mentions a function that needs script")
 	}
 	pdf, err := chromedp.Call(ctx, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PrintBackground: new(true)})
 	if err != nil || len(pdf.Data) < 20_000 {

@@ -31,7 +31,7 @@ func pointTable(all []result.Scheduling) tableView {
 	t := tableView{
 		Caption: "By extension point", Merged: 2,
 		Head: heads("Phase", ">Attempts", "Extension point", ">Runs", ">Mean", ">p99", ">All runs", ">Per attempt"),
-		Note: "All runs of one are added up; per attempt is that by attempts to place a pod. PostFilter is preemption. The points of a binding, from PreBind on, go on beside the next pod's attempt.",
+		Note: "All runs is the sum over an extension point's runs; per attempt divides it by the attempts to place a pod. PostFilter is preemption. The points of a binding, from PreBind on, run during the next pod's attempt.",
 	}
 	for _, s := range all {
 		phase, attempts := chart.Clean(s.Phase), chart.Count(s.Attempts)

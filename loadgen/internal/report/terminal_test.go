@@ -84,7 +84,7 @@ func TestSummaryWithoutReportIsComplete(t *testing.T) {
 		t.Error("it names a report that was not written")
 	}
 	if got := summary(t, r, TerminalOptions{Dir: "runs/x"}); strings.Contains(got, "and this is it") || !strings.Contains(got, "runs/x/report.html") {
-		t.Errorf("with a report beside it:\n%s", got)
+		t.Errorf("with a report in the directory:\n%s", got)
 	}
 }
 

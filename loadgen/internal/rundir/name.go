@@ -2,8 +2,8 @@ package rundir
 
 import "path/filepath"
 
-// Name is the name of a run among others: that of its directory, and for a run in the
-// directory of several variants both.
+// Name returns a run's name: the name of its directory, and for one of several
+// variants the names of both directories.
 func Name(dir, variant string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -24,9 +24,9 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Recorded holds the contents of a run directory. A file that is not as the run wrote it is taken
-// for missing: what gates would read in it is no data. Only the scenario is read all
-// the same, and then the run is not judged as itself.
+// Recorded holds the contents of a run directory. A file that has changed since the run counts
+// as missing, so gates that need it have no data. Only a changed scenario is still read;
+// the run is then not judged as itself.
 type Recorded struct {
 	Dir          string
 	Run          result.Run
@@ -50,7 +50,7 @@ type Recorded struct {
 	Signals  []result.Signal
 }
 
-// Open reads the directory of a run. An error means that it is none.
+// Open reads a run directory. It fails if dir is not a run directory.
 func Open(dir string) (*Recorded, error) {
 	ours, err := result.IsRunDir(dir)
 	if err != nil {
@@ -275,7 +275,7 @@ func (rec *Recorded) checkPhases() error {
 	return nil
 }
 
-// IsComparison reports whether dir is that of several variants.
+// IsComparison reports whether dir holds the runs of several variants.
 func IsComparison(dir string) bool {
 	return slices.ContainsFunc([]string{result.ComparisonFile, result.ComparisonHTMLFile}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -288,7 +288,7 @@ func IsComparison(dir string) bool {
 // changed since is an error; without an archive the run has no metrics.
 func OpenJudged(dir string) (rec *Recorded, res result.Result, err error) {
 	if IsComparison(dir) {
-		return nil, res, exitcode.Usagef("%s: a comparison has no charts of its own (name the directory of one of its variants)", dir)
+		return nil, res, exitcode.Usagef("%s: a comparison has no charts (name the directory of one of its variants)", dir)
 	}
 	err = result.ReadJSON(dir, result.ResultFile, &res)
 	if errors.Is(err, fs.ErrNotExist) {

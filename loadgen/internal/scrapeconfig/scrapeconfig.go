@@ -1,4 +1,4 @@
-// Package scrapeconfig writes a configuration for a Prometheus of the user's own: the
+// Package scrapeconfig writes a configuration for the user's own Prometheus: the
 // targets that Stormglass scrapes, under the same labels, with the same identities. It
 // links no Prometheus. The folder prometheus/ of a plane or a run then has
 //
@@ -7,7 +7,7 @@
 //	targets/*.json   addresses, for file-based discovery
 //	rules/*.yaml     the rules of package alerts
 //
-// Keys are named, not copied: by relative paths where they lie beside the folder, so that
+// Keys are named, not copied: by relative paths where they lie next to the folder, so that
 // it can be mounted elsewhere. A plane has other ports at each start; the files are then
 // written again, and a running Prometheus reads the targets again by itself.
 package scrapeconfig
@@ -51,10 +51,10 @@ type Options struct {
 	Owner string
 }
 
-// evaluation of rules that set no interval of their own, Stormglass' do.
+// evaluation is the interval of rules that set none. Stormglass' rules set one.
 const evaluation = 15 * time.Second
 
-// Write writes the configuration into base/prometheus, over that of an earlier start, and
+// Write writes the configuration into base/prometheus, replacing that from an earlier start, and
 // returns the folder. Files are replaced whole.
 func Write(base string, targets []control.ScrapeTarget, o Options) (dir string, err error) {
 	if base, err = filepath.Abs(base); err != nil {
@@ -85,7 +85,7 @@ func Write(base string, targets []control.ScrapeTarget, o Options) (dir string, 
 }
 
 func (o Options) head() string {
-	return fmt.Sprintf("# Written by Stormglass for %s, at each start anew.\n", cmp.Or(o.Owner, "its targets"))
+	return fmt.Sprintf("# Written by Stormglass for %s, at each start.\n", cmp.Or(o.Owner, "its targets"))
 }
 
 // duration as Prometheus writes it.

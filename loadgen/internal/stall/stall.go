@@ -81,7 +81,7 @@ func (m *Meter) Late(now time.Time) time.Duration {
 }
 
 // Total is the length of all stalls of a whole tick and more until now. It never
-// decreases, though a tick may come with an earlier time than a Total was asked for:
+// decreases, even if a tick has an earlier time than a previous call of Total:
 // the difference of two Totals is how much of the time between them was lost.
 func (m *Meter) Total(now time.Time) time.Duration {
 	if m == nil {

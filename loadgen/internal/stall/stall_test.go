@@ -55,7 +55,7 @@ func TestStopIsKnownBeforeItsTick(t *testing.T) {
 	}
 }
 
-// The generator catches up for as long again as it was stopped.
+// After a stall, the generator catches up for as long as the stall lasted.
 func TestCatchingUp(t *testing.T) {
 	m, at, tickAt := ticks()
 	tickAt(tick)

@@ -195,7 +195,7 @@ func readError(err error) *Error {
 		}
 	}
 	if m := noFunc.FindStringSubmatch(e.Msg); m != nil {
-		e.Msg, e.Hint = fmt.Sprintf("there is no function %q", m[1]), "those of sprig, without the ones that read the environment, the clock or the network"
+		e.Msg, e.Hint = fmt.Sprintf("there is no function %q", m[1]), "use a sprig function that does not read the environment, the clock or the network"
 	}
 	return e
 }

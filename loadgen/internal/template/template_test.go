@@ -49,7 +49,7 @@ func TestLinesOfDocuments(t *testing.T) {
 			t.Errorf("document %d begins in line %d, want %d", document, got, line)
 		}
 		if got := tmpl.Line(document, 4); got != 1 {
-			t.Errorf("of 4 documents of which the text does not tell the lines, %d begins in line %d", document, got)
+			t.Errorf("with 4 documents, whose lines are unknown, document %d begins in line %d", document, got)
 		}
 	}
 }
@@ -120,9 +120,9 @@ func TestDrawsDependOnSeedAndTurn(t *testing.T) {
 func TestErrorsOfTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: 1\nb: {{.x":                "line 2: unclosed action",
-		"a: {{nosuch 1}}":              `line 1: there is no function "nosuch" (those of sprig, without the ones that read the environment, the clock or the network)`,
+		"a: {{nosuch 1}}":              `line 1: there is no function "nosuch" (use a sprig function that does not read the environment, the clock or the network)`,
 		"a: 1\nb: {{.size}}":           `line 2: <.size>: there is no value "size" (give it one: vars: {size: ...})`,
-		"a: {{env \"HOME\"}}":          `line 1: there is no function "env" (those of sprig, without the ones that read the environment, the clock or the network)`,
+		"a: {{env \"HOME\"}}":          `line 1: there is no function "env" (use a sprig function that does not read the environment, the clock or the network)`,
 		"- 1\n- 2":                     `what it renders is no object: "[1 2]" (a manifest has fields: apiVersion, kind, metadata)`,
 		"a: 1\n{{if true}}b: [{{end}}": `what it renders is no YAML: did not find expected node content, at "b: ["`,
 		"a: {{randInt 5 5}}":           `line 1: <randInt 5 5>: error calling randInt: randInt 5 5: there is no number from 5 up to 5`,

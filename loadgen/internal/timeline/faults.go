@@ -113,7 +113,7 @@ func (f Fault) silencesElected() bool {
 
 // accountsFor reports whether the fault explains that a component ended by itself. marked
 // reports whether the supervisor marks the exits that it requested. A fault for which the
-// supervisor ends processes explains exits of its own components only without marks.
+// supervisor ends processes explains exits of the fault's components only without marks.
 func (f Fault) accountsFor(x Exit, marked bool) bool {
 	reachesEtcd := f.isOn(control.KindEtcd) || f.about().ReachesEtcd
 	switch {

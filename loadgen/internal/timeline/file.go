@@ -112,7 +112,7 @@ func (m *marks) add(e result.Event) {
 }
 
 var (
-	phaseDesc = prometheus.NewDesc("stormglass_phase_active", "1 while the phase goes on, 0 after it.", []string{"phase"}, nil)
+	phaseDesc = prometheus.NewDesc("stormglass_phase_active", "1 while the phase is running, 0 after it.", []string{"phase"}, nil)
 	faultDesc = prometheus.NewDesc("stormglass_fault_active", "1 while such a fault is in force, 0 after it.", []string{"fault", "on"}, nil)
 	beginDesc = prometheus.NewDesc("stormglass_fault_begin_timestamp_seconds", "When the last such fault began, in Unix time.", []string{"fault", "on"}, nil)
 )

@@ -171,7 +171,7 @@ func (h *Header) Check() error {
 	case h.Requests < 0:
 		return fmt.Errorf("requests: %d is negative", h.Requests)
 	case h.Requests > 0 && len(h.Actors) == 0:
-		return fmt.Errorf("actors: there are none of %d requests", h.Requests)
+		return fmt.Errorf("actors: missing for %d requests", h.Requests)
 	}
 	for i, a := range h.Actors {
 		if a.Name == "" {

@@ -14,18 +14,18 @@ import (
 // for it alone is both cheaper and more exact than a timer of Go's:
 //
 //   - Setting a Go timer that is due first breaks the wait of the thread that
-//     polls the network, and when it is due another thread is woken beside the
+//     polls the network, and when it is due another thread is woken besides the
 //     one that runs it. Here the polling thread runs the waiting goroutine itself.
 //   - Go rounds the waits of an idle process up to a millisecond
 //     (runtime/netpoll_epoll.go: epoll_wait counts in them).
 //   - The runtime's monitor, which sleeps until the next Go timer is due, is not
 //     woken at all.
 //
-// Where a goroutine must select, on a Go timer, the wakeup set beside it
+// Where a goroutine must select, on a Go timer, a wakeup set for the same time
 // still ends an idle process' wait on time. One goroutine waits.
 type Wakeup struct {
 	file *os.File
-	raw  syscall.RawConn // nil: there is none
+	raw  syscall.RawConn // nil: no timerfd
 
 	state atomic.Int32 // awake, asleep or rung
 
@@ -77,7 +77,7 @@ func (a *Wakeup) Wait(start time.Time, until time.Duration) bool {
 	return err == nil && a.failure == nil
 }
 
-// settled is asked before the runtime waits for the descriptor and whenever it is ready. Setting the timer anew
+// The runtime calls settled before it waits for the descriptor and whenever it is ready. Setting the timer again
 // resets its count, which is never read: the runtime's epoll is edge-triggered.
 func (a *Wakeup) settled(fd uintptr) bool {
 	a.state.CompareAndSwap(asleep, awake)
@@ -104,7 +104,7 @@ func ringNow(fd uintptr) {
 	_ = unix.TimerfdSettime(int(fd), 0, &unix.ItimerSpec{Value: unix.Timespec{Nsec: 1}}, nil)
 }
 
-// Set wakes an idle process after d, beside a Go timer of that length.
+// Set wakes an idle process after d, in addition to a Go timer of the same length.
 func (a *Wakeup) Set(d time.Duration) {
 	if a.raw == nil {
 		return

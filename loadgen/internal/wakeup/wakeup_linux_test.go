@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A ring ends the wait under way or the next one, whatever it comes between.
+// A ring ends the current wait, or the next wait if none is active.
 func TestRingIsNeverLost(t *testing.T) {
 	a := New()
 	defer a.Close()

@@ -125,11 +125,11 @@ func headline(n run.Snapshot) string {
 	case len(n.Phases) == 0:
 		return "The control plane and the nodes are made ready."
 	case phase != "" && n.Gates > 0:
-		return fmt.Sprintf("Phase %s goes on. The gates are judged at the end.", phase)
+		return fmt.Sprintf("Phase %s is running. The gates are judged at the end.", phase)
 	case phase != "":
-		return fmt.Sprintf("Phase %s goes on.", phase)
+		return fmt.Sprintf("Phase %s is running.", phase)
 	}
-	return "No phase goes on."
+	return "No phase is running."
 }
 
 // read reads what a run has written so far. It sets Ended to now.

@@ -84,7 +84,7 @@ func TestPageOfAHalfRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"RUNNING", "Phase second goes on. The gates are judged at the end.", ">first<", ">second<", "mutating", "PENDING", "≤ 1 s"} {
+	for _, want := range []string{"RUNNING", "Phase second is running. The gates are judged at the end.", ">first<", ">second<", "mutating", "PENDING", "≤ 1 s"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q", want)
 		}

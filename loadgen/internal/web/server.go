@@ -46,7 +46,7 @@ func Open(addr string) (*Server, error) {
 	}
 	host, _, _ := net.SplitHostPort(addr) // it has been checked
 	if !loopback.Is(host) {
-		return nil, exitcode.Usagef("--web: %s is open to the network, and whoever reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
+		return nil, exitcode.Usagef("--web: %s is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)", addr)
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) guard(h http.Handler) http.Handler {
 			http.Error(w, "this address is for this machine only: ask for it as 127.0.0.1", http.StatusForbidden)
 			return
 		case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
-			http.Error(w, "the token is not that of this run: take the whole address that loadgen printed", http.StatusNotFound)
+			http.Error(w, "wrong token: use the whole address that loadgen printed", http.StatusNotFound)
 			return
 		case origins.Check(r) != nil:
 			http.Error(w, "a page of another origin may not command the run", http.StatusForbidden)

@@ -61,10 +61,10 @@ func ask(t *testing.T, method, url string, change func(*http.Request)) (int, str
 
 func TestOnlyThisMachineIsServed(t *testing.T) {
 	for addr, want := range map[string]string{
-		"0.0.0.0:0":     "--web: 0.0.0.0:0 is open to the network, and whoever reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
-		"[::]:8080":     "--web: [::]:8080 is open to the network, and whoever reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
+		"0.0.0.0:0":     "--web: 0.0.0.0:0 is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
+		"[::]:8080":     "--web: [::]:8080 is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
 		"8080":          `--web: "8080" is not an address to listen on (write 127.0.0.1:9090, or port 0 for a free one)`,
-		"example.org:1": "--web: example.org:1 is open to the network, and whoever reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
+		"example.org:1": "--web: example.org:1 is open to the network, and any client that reaches the page can pause the run (listen on 127.0.0.1; from elsewhere: ssh -L)",
 	} {
 		if _, err := Open(addr); exitcode.Of(err) != exitcode.Usage || err.Error() != want {
 			t.Errorf("%s: %v", addr, err)
@@ -109,7 +109,7 @@ func TestForeignRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: %d, want %d: %s", name, got, c.want, body)
 		}
 	}
-	if _, body := ask(t, "POST", url+"pause", nil); body != "no run goes on\n" {
+	if _, body := ask(t, "POST", url+"pause", nil); body != "no run in progress\n" {
 		t.Errorf("a command without a run: %q", body)
 	}
 }

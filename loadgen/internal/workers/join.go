@@ -48,7 +48,7 @@ func (f *Fleet) serve(l *link) (joined bool, err error) {
 	delete(f.peers, l)
 	f.mu.Unlock()
 	if err == nil && first.Hello == nil {
-		err = errors.New("it is no worker")
+		err = errors.New("not a worker")
 	}
 	if err != nil {
 		return false, err

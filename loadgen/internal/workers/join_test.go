@@ -82,7 +82,7 @@ func TestCarriedConnections(t *testing.T) {
 	b.fleet.End()
 	for range 2 {
 		if !<-c.joined {
-			t.Error("a connection of a worker counts as that of a stranger")
+			t.Error("a worker's connection was treated as foreign")
 		}
 	}
 }

@@ -93,7 +93,7 @@ const mostLate = 5 * time.Second
 func (s *session) startsAt(c call, what string) (start time.Time, late *reply) {
 	at := s.clock.Load().here(c.At)
 	if by := s.now().Sub(at); by > mostLate {
-		return start, &reply{Late: true, Error: fmt.Sprintf("it was told of the start of %s %v after it", what, by.Round(time.Millisecond))}
+		return start, &reply{Late: true, Error: fmt.Sprintf("it received the start of %s %v late", what, by.Round(time.Millisecond))}
 	}
 	// A test's clock is not the machine's.
 	return time.Now().Add(at.Sub(s.now().Round(0))), nil

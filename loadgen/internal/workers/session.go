@@ -105,7 +105,7 @@ func readScenario(in welcome) (*scenario.Scenario, error) {
 	files[result.ScenarioFile] = in.Scenario
 	for name, text := range files {
 		if !filepath.IsLocal(name) {
-			return nil, fmt.Errorf("the scenario has a file %q, which is not beside it", name)
+			return nil, fmt.Errorf("the scenario has a file %q outside its directory", name)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return nil, err

@@ -110,7 +110,7 @@ func (w Worker) reach(ctx context.Context, config *tls.Config) (*link, error) {
 			return nil, exitcode.Usagef("what answers at %s is not the coordinator of --ca %s (is the file of an earlier run?)", w.Coordinator, w.CAFile)
 		}
 		if !time.Now().Add(dialAgain).Before(until) {
-			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (does the run go on, and can this machine reach that address?)",
+			return nil, exitcode.Environmentf("the coordinator at %s was not reached within %v: %w (is the run still active, and can this machine reach that address?)",
 				w.Coordinator, w.Within, cause(err))
 		}
 		if !told {
@@ -140,7 +140,7 @@ func (w Worker) await(ctx context.Context, config *tls.Config) (*link, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, exitcode.Environmentf("the coordinator did not come to %s within %v (does the run go on, and may it forward this port?)", w.Listen, w.Within)
+			return nil, exitcode.Environmentf("the coordinator did not connect to %s within %v (is the run still active, and may it forward this port?)", w.Listen, w.Within)
 		}
 		shake, cancel := context.WithTimeout(waiting, dialWithin)
 		secure := tls.Client(conn, config)

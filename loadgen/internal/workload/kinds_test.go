@@ -178,7 +178,7 @@ func TestCronJobCountsItsRuns(t *testing.T) {
 	s.mustBeWhole(true, "a run that failed is over")
 	st := s.states(time.Unix(104*60+5, 0))[0]
 	if *st.jobs != (jobCounts{complete: 1, failed: 1}) || *st.runsMissed != 1 {
-		t.Errorf("%+v, %d runs missed; want that of minute 102, and no 104 yet", *st.jobs, *st.runsMissed)
+		t.Errorf("%+v, %d runs missed; want only the run of minute 102, not yet 104", *st.jobs, *st.runsMissed)
 	}
 	if n := *s.states(time.Unix(104*60+11, 0))[0].runsMissed; n != 2 {
 		t.Errorf("%d runs missed, want 2", n)

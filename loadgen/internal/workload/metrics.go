@@ -23,7 +23,7 @@ func newStartup() prometheus.Histogram {
 func newDeletion() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:                            "stormglass_namespace_deletion_seconds",
-		Help:                            "Time from the event that says that a namespace is being deleted to that of its end, as they arrived at the generator.",
+		Help:                            "Time from the event that marks a namespace as Terminating to its DELETED event, as received by the generator.",
 		Buckets:                         []float64{1, 2.5, 5, 7.5, 10, 15, 20, 30, 60, 120, 300, 600},
 		NativeHistogramBucketFactor:     1.1,
 		NativeHistogramMaxBucketNumber:  160,

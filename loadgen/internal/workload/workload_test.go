@@ -30,7 +30,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 	w := s.running()
 	first := s.watch()
 	if first.Version != "10" {
-		t.Errorf("the watch goes on from %q, the list was at 10", first.Version)
+		t.Errorf("the watch starts from %q, the list was at 10", first.Version)
 	}
 	first.Events <- string(frame(t, "ADDED", at("11", fullPod("a"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 1 })
@@ -51,7 +51,7 @@ func TestTrackerResumesAndRelists(t *testing.T) {
 
 	third := s.watch()
 	if third.Version != "50" {
-		t.Errorf("after the relist the watch goes on from %q, the list was at 50", third.Version)
+		t.Errorf("after the relist the watch starts from %q, the list was at 50", third.Version)
 	}
 	third.Events <- string(frame(t, "DELETED", at("51", fullPod("b"))))
 	await(t, w, func() bool { return w.Live().PodsReady == 0 })

@@ -3,7 +3,7 @@
 //
 //	go run . CHART RELEASE NAMESPACE REVISION <values.yaml
 //
-// Values that the chart's schema refuses, and templates that fail, are errors. It is a module of its own, for Helm.
+// Values that the chart's schema refuses, and templates that fail, are errors. It is a separate module because of Helm.
 package main
 
 import (

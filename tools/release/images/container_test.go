@@ -90,7 +90,7 @@ func (c container) test(t *testing.T) {
 	if *plane == "" {
 		return
 	}
-	// A run writes its directory in what is mounted, as nobody.
+	// An unprivileged user writes the run directory to the mounted volume.
 	runs := t.TempDir()
 	if err := os.Chmod(runs, 0o777); err != nil {
 		t.Fatal(err)

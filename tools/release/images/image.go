@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is who the programs run as: nobody of the image's files is theirs but their home.
+// user is the user that runs the programs. Of the image's files it owns only its home.
 const user = 65532
 
 // home is the working directory: runs are written below it.
@@ -60,7 +60,7 @@ func (r release) index(image string) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// image is that of one platform: a layer of what every image has, and one for each program.
+// image returns the image for one platform: a base layer, and one layer for each program.
 func (r release) image(programs []string, base v1.Layer, p v1.Platform) (v1.Image, error) {
 	layers := []v1.Layer{base}
 	for _, name := range slices.Backward(programs) { // what changes least first

@@ -26,7 +26,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	programs := flags.String("programs", "", "`directory` with a folder of programs for each platform")
 	out := flags.String("out", "", "`directory` for the archives")
-	repository := flags.String("repository", "localhost/stormglass", "`name` before that of the image")
+	repository := flags.String("repository", "localhost/stormglass", "`prefix` of the images' names")
 	version := flags.String("version", "devel", "tag of the images")
 	created := flags.String("created", "1970-01-01T00:00:00Z", "`time` of the images and their files, in RFC 3339")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "`list` of platforms")

@@ -4,7 +4,7 @@
 // waits in the same queue and the same journal.
 //
 // The neighbour is a separate process (Main), so that it can be ended, and its cost measured,
-// separately. Its files are unlinked as soon as they are created, so nothing is left however it
+// separately. It unlinks its files right after creating them, so none remain however it
 // ends, also by SIGKILL.
 //
 // Limits:

@@ -32,7 +32,7 @@ func TestCallsOnTheWALWait(t *testing.T) {
 	c := startChild(t)
 	c.call("fdatasync x.wal")
 	if s := c.stats(); s.Seen != 0 {
-		t.Errorf("calls go through the agent before a delay was asked for: %+v", s)
+		t.Errorf("calls go through the agent before a delay is set: %+v", s)
 	}
 
 	const delay = 30 * time.Millisecond

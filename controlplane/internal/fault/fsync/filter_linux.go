@@ -88,7 +88,7 @@ func install(filter []unix.SockFilter, flags uintptr) (listener int, err error) 
 		case errno == unix.EBUSY:
 			return -1, errors.New("another seccomp filter with a listener is in force, as in some container sandboxes: the kernel allows one")
 		case errno == unix.ESRCH: // of TSYNC: without TSYNC_ESRCH the kernel returns a thread's ID instead
-			return -1, errors.New("a thread of this process has a seccomp filter that the others do not have: the kernel does not put one more on all of them")
+			return -1, errors.New("a thread of this process has a seccomp filter that other threads lack: the kernel cannot add another to all threads")
 		case errno == unix.ENOSYS || errno == unix.EINVAL:
 			return -1, fmt.Errorf("the kernel has no seccomp user notification (Linux 5.7 or later): %w", errno)
 		default:

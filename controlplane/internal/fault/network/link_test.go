@@ -83,7 +83,7 @@ func TestChangingConditionsLosesNoBytes(t *testing.T) {
 	}
 	writing.Wait()
 	if !bytes.Equal(got, sent) {
-		t.Error("what came back is not what was sent")
+		t.Error("the bytes received differ from the bytes sent")
 	}
 }
 
@@ -161,7 +161,7 @@ func TestAbandonedDialLeavesNoConnection(t *testing.T) {
 	l.Link().Restore()
 	hear(t, last, "the last one")
 	if n := s.accepted(); n != 1 {
-		t.Errorf("%d connections reached the server, of which %d were given up before", n, n-1)
+		t.Errorf("%d connections reached the server, %d of them abandoned by the client", n, n-1)
 	}
 }
 

@@ -146,7 +146,7 @@ func TestClientTimesOutUnderPartition(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := get(ctx, client, host1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v, want nothing but the client's own patience to end it", err)
+		t.Errorf("%v, want only the client's timeout to end it", err)
 	}
 	p.Links()[0].Restore()
 	mustGet(t, client, host1, "one")

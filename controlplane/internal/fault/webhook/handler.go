@@ -50,7 +50,7 @@ func (w *Webhook) review(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if w.fails(r.Context()) {
-		http.Error(out, "stormglass: this webhook fails, as it was asked to", http.StatusInternalServerError)
+		http.Error(out, "stormglass: injected webhook failure", http.StatusInternalServerError)
 		return
 	}
 	var patch []byte

@@ -83,7 +83,7 @@ const linger = time.Second
 // ErrUncertain is wrapped by Start's error when the registration may exist all the
 // same, or appear later: an API server that got the request has not answered, or has
 // not removed it again. The registration then has no server.
-var ErrUncertain = errors.New("the registration may come about all the same")
+var ErrUncertain = errors.New("the registration may still succeed")
 
 // Start serves the webhook and registers it, and returns when the API server
 // asks it. The configuration's user must be allowed to create and delete

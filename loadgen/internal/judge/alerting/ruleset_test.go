@@ -76,7 +76,7 @@ func TestRuleFileErrors(t *testing.T) {
 		"groups:\n  - name: g\n    rulez: []\n":                                         `r.yaml:3: unknown field "rulez" (as Prometheus loads rules)`,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, for: soon}\n":   `r.yaml:4: not a valid duration string: "soon" (as Prometheus loads rules)`,
 		"groups:\n  - name: g\n    rules: [\n":                                          `r.yaml:3: the file ends where a value is needed (close what is opened with } or ])`,
-		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: this is no item of the list that begins on line 2 (begin an item with - and a space, indented as the others; indent the fields of an item alike)`,
+		"groups:\n  - name: g\n    interval: 1m\n   rules: []\n":                        `r.yaml:4: not an item of the list that begins on line 2 (begin an item with - and a space, indented like the other items; indent the fields of an item alike)`,
 		"groups:\n  - rules:\n      - {alert: A, expr: up}\n":                           `r.yaml: `,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: up, record: b:c}\n": `r.yaml:4: group "g", rule 1, "A": only one of 'record' and 'alert' must be set (as Prometheus loads rules)`,
 		"groups:\n  - name: g\n    rules:\n      - {alert: A, expr: 'sum(('}\n":         `r.yaml:4: group "g", rule 1, "A": could not parse expression: `,

@@ -86,7 +86,7 @@ func TestWebhooksWithOtherClients(t *testing.T) {
 			l.step("UPDATE", 10, 30)
 			l.waited("global-default", 100, 20)
 		}, 17, 0}, // certain; 3 ms may be either
-		"only creations are asked for": {"update", func(l *lab) {
+		"the webhook is only for creations": {"update", func(l *lab) {
 			l.handle("PUT", "", "configmaps", "resource", 100, 40, 20)
 			l.handle("POST", "", "configmaps", "resource", 300, 35, 30)
 			l.webhook("policy", "admit", "CREATE", 300, 30)

@@ -161,7 +161,7 @@ func TestAuditSeparatesOwnRequests(t *testing.T) {
 			[]string{"the audit log has 40 requests, we had answers to 100: it is not used"}},
 		"of a tenant only": {auditOf(100, "patch", "configmaps", "green", 11), 0, "metrics",
 			[]string{"lag 1", "connect 0", "wire 2", "filters 0.3", "fairness 2", "admission 0.5", "etcd 4", "unexplained 3.2"},
-			[]string{"the audit log has no such request of ours"}},
+			[]string{"the audit log has no such request from this run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

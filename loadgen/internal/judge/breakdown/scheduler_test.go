@@ -47,7 +47,7 @@ func TestSchedulerIsSplitByPointAndPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all) != 2 || all[0].Phase != "storm" || all[0].Attempts != 300 || all[0].Missing != "" {
-		t.Fatalf("a phase without an attempt has no split, and that of both schedulers is one: %+v", all)
+		t.Fatalf("want no split of a phase without attempts, and one split for both schedulers: %+v", all)
 	}
 	var got []string
 	for _, e := range all[0].Points {

@@ -190,7 +190,7 @@ func (w window) audited(b *row, r result.Requests, c call) (mean, perRequest flo
 	class, found := w.audit.ClassOf(w.phase.Name, c.audit, r.Resource, r.Tenant)
 	if !found {
 		if w.audit != nil {
-			b.warn("the audit log has no such request of ours")
+			b.warn("the audit log has no such request from this run")
 		}
 		return 0, 0, false
 	}

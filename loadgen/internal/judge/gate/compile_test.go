@@ -123,7 +123,7 @@ func TestWarningsOfPromQL(t *testing.T) {
 		`max(rate(etcd_server_proposals_committed_total[$window]))`: "", `max(rate(etcd_server_proposals_committed_total[30s]))`: "",
 		`max(etcd_disk_wal_fsync_duration_second_bucket)`:  `no component is known to have a metric etcd_disk_wal_fsync_duration_second_bucket (did you mean "etcd_disk_wal_fsync_duration_seconds_bucket"?)`,
 		`max(scheduler_pending_pod)`:                       `(did you mean "scheduler_pending_pods"?)`,
-		`max(myapp_sessions)`:                              "(it has data if a target of --targets, a Prometheus or a collector of yours has it)",
+		`max(myapp_sessions)`:                              "(it has data if a target of --targets, your Prometheus or your collector exposes it)",
 		`max(apiserver_admission_webhook_rejection_count)`: "", `max(go_goroutines)`: "", `max(stormglass_requests_total)`: "", `max({__name__=~"etcd_.*"})`: "",
 	} {
 		got := strings.Join(Warnings(parse(t, "{name: g, expr: '"+expr+"', max: 1}")), "\n")

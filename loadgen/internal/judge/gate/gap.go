@@ -129,7 +129,7 @@ const (
 	// gapEach: each target must be known for half of the window.
 	gapEach gapRule = ""
 	// gapShared: the counts of a component's instances are added up. One instance that is known for the whole
-	// window is enough, because it served what the others did not. Otherwise gapEach applies.
+	// window is enough, because it served what the unknown ones did not. Otherwise gapEach applies.
 	gapShared gapRule = "shared"
 	// gapCount: the value counts events, so it is at least the known count.
 	gapCount gapRule = "count"

@@ -30,7 +30,7 @@ func TestGaps(t *testing.T) {
 		targets []fitness
 		want    []string // the result of each rule
 	}{
-		"nobody was away":                    {[]fitness{whole, etcd}, []string{"judged", "judged", "judged", "judged", "judged"}},
+		"no target was away":                 {[]fitness{whole, etcd}, []string{"judged", "judged", "judged", "judged", "judged"}},
 		"for a short time":                   {[]fitness{most, etcd}, []string{"noted", "noted", "at least", "at least", "noted"}},
 		"for half of it":                     {[]fitness{half}, []string{"noted", "noted", "at least", "at least", "noted"}},
 		"for more than half":                 {[]fitness{little, etcd}, []string{"no data", "no data", "at least", "at least", "noted"}},
@@ -55,7 +55,7 @@ func TestGaps(t *testing.T) {
 				t.Errorf("%s, rule %q: %s, want %s (%q %q)", name, rule, got, c.want[i], why, notes)
 			}
 			if atLeast && len(notes) == 0 {
-				t.Errorf("%s, rule %q: nobody is told why", name, rule)
+				t.Errorf("%s, rule %q: no note gives the reason", name, rule)
 			}
 		}
 	}

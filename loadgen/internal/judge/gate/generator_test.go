@@ -51,19 +51,19 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 		gateCase
 		change change
 	}{
-		"latency of its own": {
+		"latency due to the generator": {
 			gateCase{"objective: request-latency, max: 500ms, load: patch", result.NoData, 0, "storm/patch: 900 ms is over 500 ms, 6 ms without the generator's own delay is not"},
 			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
 			}),
 		},
-		"latency of its own in part": {
+		"latency partly due to the generator": {
 			gateCase{"objective: request-latency, max: 500ms, load: patch", result.Fail, 0.9, "storm/patch"},
 			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.7, 0.8)
 			}),
 		},
-		"latency of its own in one phase, the cluster's in another": {
+		"latency due to the generator in one phase, to the cluster in another": {
 			gateCase{"objective: request-latency, max: 300ms, load: patch", result.Fail, 0.4, "recovery/patch"},
 			inStorm(func(storm *result.Phase) {
 				storm.Requests[0].External = lat(240, 0.002, 0.006, 0.01)
@@ -79,15 +79,15 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			gateCase{"objective: request-latency, max: 500ms, load: patch", result.Fail, 0.9, "storm/patch"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].External = result.Latency{} }),
 		},
-		"errors of its own": {
+		"errors due to the generator": {
 			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.NoData, 0, "2.4% is over 0.1%, 0% without the generator's own delay is not"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 6 }),
 		},
-		"errors of its own but one": {
+		"all errors except one due to the generator": {
 			gateCase{"objective: request-errors, max: 0.1%, over: [storm]", result.Fail, 6. / 250, "6 of 250"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].FailedLate = 5 }),
 		},
-		"unsent of its own": {
+		"unsent requests due to the generator": {
 			gateCase{"objective: unsent, max: 0%, load: patch", result.NoData, 0, "1.11% is over 0%, 0% without the generator's own delay is not"},
 			inStorm(func(storm *result.Phase) { storm.Requests[0].UnsentLate = 10 }),
 		},
@@ -97,13 +97,13 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 				storm.Requests[0].UnsentLate, storm.Requests[0].FailedLate = 10, 6
 			}),
 		},
-		"delivery of its own": {
+		"delivery time due to the generator": {
 			gateCase{"objective: watch-delivery, max: 20ms", result.NoData, 0, "storm/crowd: 50 ms is over 20 ms, 10 ms without"},
 			inStorm(func(storm *result.Phase) {
 				storm.Watches[0].External = lat(1000, 0.001, 0.01, 0.02)
 			}),
 		},
-		"startup of its own": {
+		"startup time due to the generator": {
 			gateCase{"objective: pod-startup, max: 4s", result.NoData, 0, "recovery: 4.5 s is over 4 s, 3.5 s without"},
 			func(_ *result.Measurements, _, recovery *result.Phase) {
 				recovery.Workload.External = lat(200, 0.7, 3.5, 4)
@@ -135,7 +135,7 @@ func TestGeneratorsOwnDelayBreaksNoBound(t *testing.T) {
 			gateCase{"objective: request-latency, max: 300ms, load: patch, over: [recovery]", result.Fail, 0.4, "recovery/patch"},
 			stormSaturated,
 		},
-		"a ratio of which one phase is saturated": {
+		"a ratio with one saturated phase": {
 			gateCase{"objective: request-errors, max: 0.1%", result.NoData, 0, "the generator was saturated in storm"},
 			stormSaturated,
 		},

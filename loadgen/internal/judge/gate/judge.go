@@ -24,7 +24,7 @@ import (
 // if ctx ends or the archive cannot be read.
 //
 // The verdict is fail if any gate failed, or a phase that a gate covers did not meet its condition.
-// Otherwise it is no data if anything could not be judged or there are no gates, and pass in all
+// Otherwise it is "no data" if anything could not be judged or there are no gates, and pass in all
 // other cases. A run whose environment failed always exits with 4.
 func Judge(ctx context.Context, gates []Compiled, rec *rundir.Recorded) (result.Result, error) {
 	outages, unexplained := timeline.Of(rec.Timeline).Outages()

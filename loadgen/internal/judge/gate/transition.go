@@ -38,7 +38,7 @@ func (c Compiled) checkTransition(s *scenario.Scenario, path string) error {
 	case c.objective.Requires != "transitions" && c.Transition != "":
 		return s.Errorf(path+".transition", "leave it out", "objective %s is not about a transition", c.objective.Name)
 	case c.objective.Name != "transition-latency" && c.Quantile != 0:
-		return s.Errorf(path+".quantile", "leave it out; it belongs to transition-latency", "objective %s has no quantile of its own", cmp.Or(c.objective.Name, "expr"))
+		return s.Errorf(path+".quantile", "leave it out; it belongs to transition-latency", "objective %s takes no quantile", cmp.Or(c.objective.Name, "expr"))
 	case c.objective.Requires != "transitions" || len(known) == 0: // lacks reports that
 		return nil
 	case c.Transition == "":

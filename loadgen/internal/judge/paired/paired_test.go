@@ -178,7 +178,7 @@ func TestBoundsEndWhereNothingIsLeft(t *testing.T) {
 		"nothing in most":                   {paired.Figure{D: []float64{-1, -1, -1, -1, -1, -0.9}, Differences: true, Level: 1, Gone: -1}, -1, -0.95},
 		"nothing in any B, better higher":   {paired.Figure{D: []float64{1, 1, 1, 1, 1, 1}, Differences: true, Level: 1, Gone: 1}, 1, 1},
 		"nothing in most, better higher":    {paired.Figure{D: []float64{1, 1, 1, 1, 1, 0.9}, Differences: true, Level: 1, Gone: 1}, 0.95, 1},
-		"differences of which A is uneven":  {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, 0}, Differences: true, Level: 7.5, Gone: -1}, -1, -0.6},
+		"differences with an uneven A":      {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, 0}, Differences: true, Level: 7.5, Gone: -1}, -1, -0.6},
 		"a figure that may fall below zero": {paired.Figure{D: []float64{-9, -9.1, -8.9, -9, -9, 0}, Differences: true, Level: 7.5}, -1.4, -0.6},
 	} {
 		j := paired.Judge(paired.Default(), []paired.Figure{c.figure})[0]

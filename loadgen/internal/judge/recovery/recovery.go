@@ -32,8 +32,8 @@ const (
 	stormWithin = 30 * time.Second
 	// settling is the time after a fault's end in which a change of leader is
 	// attributed to the fault. Upstream's defaults are leases of 15 s and a retry
-	// every 2 s (component-base/config/options/leaderelectionconfig.go), which leaves
-	// room for one more of each.
+	// every 2 s (component-base/config/options/leaderelectionconfig.go); a
+	// change that comes later has another reason.
 	settling = 30 * time.Second
 	// settled is the time after a fault's end in which the end of a process is
 	// attributed to the fault: the two events come from different sources.

@@ -61,7 +61,7 @@ func TestTooFewSamplesAreNotJudged(t *testing.T) {
 	}
 	s = judge(scenario.Signal{After: []string{"after"}}, points(1, 1, 1), points(5, 5, 5), points(1))
 	if s.Moved == nil || s.Returned != nil || s.Detail == "" {
-		t.Errorf("whether it returned was told by one sample: %+v", s)
+		t.Errorf("one sample decided whether it returned: %+v", s)
 	}
 }
 

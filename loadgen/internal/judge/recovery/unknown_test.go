@@ -41,14 +41,14 @@ func TestHangingLoadIsNotUnaffected(t *testing.T) {
 	letters := "..........                        x" + strings.Repeat(".", 60)
 	r := Analyse(&rundir.Recorded{Timeline: append(faulty(1, 2), second...), Slots: slotsOf("reads", letters)})
 	if n := len(r.Faults[0].Loads); n != 0 {
-		t.Errorf("the first fault tells of %d loads of which no request ended in its time", n)
+		t.Errorf("the first fault reports %d loads, though no request ended during it", n)
 	}
 	if l := r.Faults[1].Loads; len(l) != 1 || !l[0].Affected || l[0].Silent {
 		t.Errorf("the second fault does not answer for the request that failed under it: %+v", l)
 	}
 	got := seen(t, faulty(1, 2), slotsOf("reads", ".........."))
 	if !got.Silent || got.Affected || got.BackAtLeast != nil {
-		t.Errorf("a load of which nothing was heard any more: %+v", got)
+		t.Errorf("a load without a request after the fault: %+v", got)
 	}
 }
 
@@ -66,9 +66,9 @@ func TestUnclaimedLeaseIsReported(t *testing.T) {
 		}...),
 	})
 	if got := r.Faults[0].Leaderless; len(got) != 0 {
-		t.Errorf("after the first kill nobody leads %v", got)
+		t.Errorf("after the first kill %v have no leader", got)
 	}
 	if got := r.Faults[1].Leaderless; len(got) != 1 || got[0] != "kube-scheduler" {
-		t.Errorf("after the second kill nobody leads %v, want the scheduler", got)
+		t.Errorf("after the second kill %v have no leader, want the scheduler", got)
 	}
 }

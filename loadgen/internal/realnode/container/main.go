@@ -27,7 +27,7 @@ func main() {
 	fail := flag.Duration("fail-after", 0, "fail probes after this `time`; 0: never")
 	failFor := flag.Duration("fail-for", 0, "and pass them again after this `time`; 0: never")
 	check := flag.String("check", "", "be a probe: end with 0 if this `URL` answers with 200, else with 1")
-	allocate := flag.Int("allocate", 0, "at the end use so many `MiB`, and run on")
+	allocate := flag.Int("allocate", 0, "at the end allocate this many `MiB`, and keep running")
 	api := flag.Bool("api", false, "ask the API server for its version, as a pod's service account")
 	report := flag.String("report", "", "`address` to which the pod's name, and its index in a Job, are written")
 	flag.Parse()

@@ -138,7 +138,7 @@ func TestLostData(t *testing.T) {
 	}
 }
 
-// TestOneLostScrape: a single lost scrape is counted, and what comes after it is judged.
+// TestOneLostScrape: a single lost scrape is counted, and the gate is judged.
 func TestOneLostScrape(t *testing.T) {
 	l := newLab(t)
 	r := l.record(t, l.found(t, Config{}), record.Options{})

@@ -116,7 +116,7 @@ func TestMovedShapes(t *testing.T) {
 		{"a peak from rest", false, []func(float64) float64{func(s float64) float64 { return pulse(s, 3) }}, true},
 		{"a peak among peaks", false, []func(float64) float64{func(s float64) float64 { return math.Mod(s, 50)/15 + pulse(s, 1) }}, false},
 		{"one slow request in a tail", true, []func(float64) float64{func(s float64) float64 { return 0.01 + pulse(s, 3) }}, false},
-		{"a line where there was none", false, []func(float64) float64{func(s float64) float64 { return cond(s > peakAt, 5, missing) }}, true},
+		{"a line that appears", false, []func(float64) float64{func(s float64) float64 { return cond(s > peakAt, 5, missing) }}, true},
 		{"a line below others that move", false, []func(float64) float64{
 			func(s float64) float64 { return 10 + 5*math.Sin(s) }, func(s float64) float64 { return cond(s > peakAt, 5, missing) },
 		}, false},

@@ -59,7 +59,7 @@ func Cluster(ctx context.Context, cfg *rest.Config, o ClusterOptions) (*Recordin
 	}
 	c.to = time.Now()
 	c.note("only writes are seen: the trace lacks all reads (an audit log has them)")
-	c.note("the programs are those of the objects' managedFields; users are not known")
+	c.note("the programs come from the objects' managedFields; users are unknown")
 	return c.write(ctx, trace.Header{Source: fmt.Sprintf("watches of %d resources for %s", len(starts), o.For), Snapshot: snapshot})
 }
 

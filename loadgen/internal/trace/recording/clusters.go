@@ -128,5 +128,5 @@ func twoClusters(user, x, y string, logs []string, m, n int) error {
 	if m != n {
 		where += " and " + logs[n]
 	}
-	return fmt.Errorf("%s: these are logs of two clusters: %s has uid %s and uid %s (record each cluster to a trace of its own)", where, user, x, y)
+	return fmt.Errorf("%s: these are logs of two clusters: %s has uid %s and uid %s (record each cluster to a separate trace)", where, user, x, y)
 }

@@ -69,7 +69,7 @@ func TestSelectorsOfAllFormsAreHashed(t *testing.T) {
 		"app,!old":            "app,!old",
 		"size>3":              "size>3",
 		"app=":                "app=",
-		"this is no selector": h("this is no selector"),
+		"not a selector":      h("not a selector"),
 		"app notin (default)": "app notin (default)",
 	} {
 		if got := n.labelSelector(text); got != want {

@@ -17,7 +17,7 @@ const (
 	fromBootstrap  = "node bootstrap"
 	fromStormglass = "Stormglass itself"
 	forNoResource  = "no resource (health, metrics, discovery)"
-	ofUnknownVerb  = "a verb that is none of the API's"
+	ofUnknownVerb  = "a verb that the API does not have"
 	outsideWindow  = "outside --from and --to"
 	beforeStart    = "received before the trace begins"
 )

@@ -169,7 +169,7 @@ func TestRefusalsOfPods(t *testing.T) {
 	for message, want := range map[string]string{
 		`pods "w-0-x" is forbidden: exceeded quota: small, requested: pods=1`:     "raise the quota",
 		`pods "w-0-x" is forbidden: violates PodSecurity "restricted:latest": x`:  "allows the profile restricted",
-		`pods "w-0-x" is forbidden: ValidatingAdmissionPolicy 'p' denied request`: "ask whoever administers",
+		`pods "w-0-x" is forbidden: ValidatingAdmissionPolicy 'p' denied request`: "ask the administrator",
 		`Internal error occurred: failed calling webhook "w": timeout`:            "",
 	} {
 		w := newWatched()

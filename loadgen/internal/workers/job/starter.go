@@ -214,7 +214,7 @@ func (c *runJob) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the rules that it needs, or have the objects made by somebody else: --workers-listen)", c.where, err)
+		return fmt.Errorf("cluster %s: %w (`loadgen run NAME --workers N --image NAME --render` prints the rules that it needs, or let another user create the objects: --workers-listen)", c.where, err)
 	case apierrors.IsNotFound(err) && !c.makes:
 		return fmt.Errorf("cluster %s: %w (make the namespace first, or leave out --workers-namespace)", c.where, err)
 	}

@@ -144,7 +144,7 @@ func (c *runJob) seeRefusal(message string) {
 	case strings.Contains(text, "violates PodSecurity"):
 		remedy = "name a namespace that allows the profile restricted"
 	case strings.Contains(text, "forbidden"):
-		remedy = "ask whoever administers the cluster"
+		remedy = "ask the administrator of the cluster"
 	}
 	line := fmt.Sprintf("job %s/%s may not make its pods: %s", c.namespace, c.name, text)
 	if remedy == "" {
