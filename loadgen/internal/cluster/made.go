@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
 // made records the UIDs of objects without a namespace that a run creates. The run's actions, or somebody else,
@@ -174,39 +176,44 @@ func (c *cleaner) removeMade(ctx context.Context) error {
 	}
 	for r, k := range all {
 		client := metadataCollection{c.metadata.Resource(r)}
-		var held []string
-		items, err := listed(ctx, client, c.all(), func(o runtime.Object) bool {
-			m, err := meta.Accessor(o)
-			if err != nil || !k.uids[m.GetUID()] {
-				return false
+		items, _, err := c.leftOf(ctx, r, k)
+		if len(items) > 0 && err == nil {
+			err = c.remove(ctx, k.kind, items, &c.removed.ClusterObjects, byName(client))
+			apiclient.Pause(ctx, settle)
+			var held []string
+			var listing error
+			if items, held, listing = c.leftOf(ctx, r, k); err == nil && listing == nil && len(items) > 0 {
+				err = fmt.Errorf("delete %s: %w", count(len(items), k.kind), errNotGone)
 			}
-			if m.GetDeletionTimestamp() == nil {
-				return true
+			if err = errors.Join(err, listing); len(held) > 0 {
+				err = fmt.Errorf("%w; finalizers hold %s", err, some(held))
 			}
-			if slices.Equal(m.GetFinalizers(), []string{definitionFinalizer}) {
-				return false
-			}
-			held = append(held, unhold(r, m))
-			return true
-		})
-		switch {
-		case apierrors.IsNotFound(err): // its definition is gone, and the objects with it
-			continue
-		case err != nil:
-			errs = append(errs, c.noteUnseen(r.Resource, listError(r, err)))
-			continue
-		case len(items) == 0:
-			continue
-		}
-		if err = c.remove(ctx, k.kind, items, &c.removed.ClusterObjects, byName(client)); err == nil {
-			err = fmt.Errorf("delete %s: %w", count(len(items), k.kind), errNotGone)
-		}
-		if len(held) > 0 {
-			err = fmt.Errorf("%w; finalizers hold %s", err, some(held))
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// leftOf lists the recorded objects that are left, and describes those that finalizers hold.
+func (c *cleaner) leftOf(ctx context.Context, r schema.GroupVersionResource, k madeKind) (items []item, held []string, err error) {
+	items, err = listed(ctx, metadataCollection{c.metadata.Resource(r)}, c.all(), func(o runtime.Object) bool {
+		m, err := meta.Accessor(o)
+		if err != nil || !k.uids[m.GetUID()] {
+			return false
+		}
+		if m.GetDeletionTimestamp() == nil {
+			return true
+		}
+		if slices.Equal(m.GetFinalizers(), []string{definitionFinalizer}) {
+			return false
+		}
+		held = append(held, unhold(r, m))
+		return true
+	})
+	if apierrors.IsNotFound(err) { // its definition is gone, and the objects with it
+		return nil, nil, nil
+	}
+	return items, held, c.noteUnseen(r.Resource, listError(r, err))
 }
 
 func listError(r schema.GroupVersionResource, err error) error {

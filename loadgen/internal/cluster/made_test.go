@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // Recorded objects are removed without their label. An object of the same name that somebody else made stays, and an
@@ -34,6 +35,9 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := metadatafake.NewSimpleMetadataClient(scheme, objects...)
+	client.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.(clienttesting.DeleteAction).GetName() == "held", nil, nil
+	})
 	var m made
 	for _, name := range []string{"stripped", "held", "gone"} {
 		m.add(resource, "PriorityClass", types.UID("uid-"+name))

@@ -190,7 +190,7 @@ func count(n int, what string) string {
 	switch {
 	case n == 1:
 		return "1 " + what
-	case strings.HasSuffix(what, "ch"):
+	case strings.HasSuffix(what, "ch"), strings.HasSuffix(what, "s"):
 		what += "es"
 	default:
 		what += "s"
