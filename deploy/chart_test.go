@@ -237,7 +237,7 @@ func TestChartWithAScenarioOfOnesOwn(t *testing.T) {
 	if rules := c.rules("load-stormglass-storm")[""]; len(rules) < 20 {
 		t.Errorf("%d rules of all scenarios", len(rules))
 	}
-	if !strings.Contains(c.files["stormglass/templates/NOTES.txt"], "put them into rbac.rules") {
+	if !strings.Contains(c.files["stormglass/templates/NOTES.txt"], "set rbac.rules") {
 		t.Errorf("notes %v", c.files["stormglass/templates/NOTES.txt"])
 	}
 

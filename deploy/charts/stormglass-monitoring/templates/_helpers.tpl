@@ -1,4 +1,4 @@
-{{/* The name of an object, of (list . PART). */}}
+{{/* The name of an object. Argument: (list . PART). */}}
 {{- define "stormglass.name" -}}
 {{- $root := index . 0 -}}
 {{- $base := $root.Values.fullnameOverride -}}
@@ -9,7 +9,7 @@
 {{- printf "%s-%s" $base (index . 1) -}}
 {{- end }}
 
-{{/* The labels of an object, of (list . LABELS); LABELS go before those of all objects. */}}
+{{/* The labels of an object. Argument: (list . LABELS). LABELS override the common labels. */}}
 {{- define "stormglass.labels" -}}
 {{- $root := index . 0 -}}
 {{- $own := dict
@@ -21,7 +21,7 @@
 {{- toYaml (mergeOverwrite $own (deepCopy ($root.Values.commonLabels | default dict)) (deepCopy (index . 1 | default dict))) -}}
 {{- end }}
 
-{{/* A regular expression of the names of jobs that are not empty. */}}
+{{/* A regular expression that matches the non-empty job names. */}}
 {{- define "stormglass.jobs" -}}
 {{- $names := list -}}
 {{- range . }}{{ if . }}{{ $names = append $names (replace "." "[.]" .) }}{{ end }}{{ end -}}

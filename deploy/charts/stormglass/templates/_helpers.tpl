@@ -1,11 +1,11 @@
-{{/* The name of the release's objects, at most 40 characters: a CronJob's has at most 52. */}}
+{{/* The name of the release's objects, at most 40 characters: a CronJob name may have 52. */}}
 {{- define "stormglass.name" -}}
 {{- $name := .Release.Name -}}
 {{- if not (contains "stormglass" $name) -}}{{- $name = printf "stormglass-%s" $name -}}{{- end -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of its objects that are in no namespace. */}}
+{{/* The name of the cluster-scoped objects. */}}
 {{- define "stormglass.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "stormglass.name" .) -}}
 {{- end -}}
@@ -35,7 +35,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.remoteWrite.secret (not .Values.remoteWrite.url) -}}{{- fail "remoteWrite.secret needs remoteWrite.url" -}}{{- end -}}
 {{- end -}}
 
-{{/* The rules of the run: those of the values, of the built-in scenario, or of all built-in scenarios. */}}
+{{/* The RBAC rules of the run: from the values, of the built-in scenario, or of all built-in scenarios. */}}
 {{- define "stormglass.rules" -}}
 {{- $table := .Files.Get "files/rules.yaml" | fromYaml -}}
 {{- if .Values.rbac.rules -}}
@@ -86,7 +86,7 @@ subjects:
 {{- end }}
 {{- end -}}
 
-{{/* What all pods have: the profile "restricted" of Pod Security, and never a simulated node, which runs nothing. */}}
+{{/* Common to all pods: the Pod Security profile "restricted", and no simulated node, which would not run them. */}}
 {{- define "stormglass.pod" -}}
 securityContext:
   runAsNonRoot: true
@@ -123,7 +123,7 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* The values in the form of run's flags. */}}
+{{/* Values in the format of the flags of loadgen run. */}}
 {{- define "stormglass.workersResources" -}}
 {{- $all := list -}}
 {{- range $name, $amount := .Values.workers.resources -}}{{- $all = append $all (printf "%s=%v" $name $amount) -}}{{- end -}}

@@ -1,4 +1,4 @@
-{{/* The arguments of the run. The kubelet puts the pod's address in. */}}
+{{/* The arguments of the run. The kubelet expands $(POD_IP). */}}
 {{- define "stormglass.args" -}}
 {{- $values := .Values -}}
 - run
@@ -44,12 +44,12 @@
 
 {{/* The spec of the Job that runs the scenario. */}}
 {{- define "stormglass.job" -}}
-backoffLimit: 0 # a run that is started again would repeat what was sent
+backoffLimit: 0 # a retry would send the load again
 template:
   metadata:
     labels:
       {{- include "stormglass.labels" . | nindent 6 }}
-    annotations: # an autoscaler that moved the pod would end the run
+    annotations: # an autoscaler that evicts the pod would abort the run
       cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
       karpenter.sh/do-not-disrupt: "true"
   spec:
