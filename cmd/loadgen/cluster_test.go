@@ -134,7 +134,7 @@ func TestObjectsThatLoseTheirLabelAreRemoved(t *testing.T) {
 	useSharedPlane(t)
 	kubeconfig := plane.Cluster().Kubeconfigs["admin"]
 	dir := filepath.Join(planetest.Dir(t), "run")
-	startLoadgen(t, "run", "testdata/strip.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes").wantExit(0)
+	startLoadgen(t, "run", "testdata/strip.yaml", "--out", dir, "--kubeconfig", kubeconfig, "--yes").wantExit(3) // without gates nothing passes
 	wantNothingLeft(t, kubeconfig)
 	all := kubectl(t, "get", "priorityclasses,namespaces,nodes,clusterroles,customresourcedefinitions", "-o", "name")
 	for _, name := range []string{"sgx-", "/stormglass-", "/sg-"} {

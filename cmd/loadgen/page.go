@@ -187,8 +187,8 @@ func helpLines() []line {
 	var all []line
 	for _, text := range []string{
 		"  p          pause the load, or resume it. What is in flight ends; phases and",
-		"             faults continue, and nothing is owed afterwards. Gates over a phase in",
-		"             which load was paused are not judged (exit 3).",
+		"             faults continue, and nothing is owed afterwards. Gates over a phase",
+		"             in which load was paused are not judged (exit 3).",
 		"  n          end the present phase: the next one begins. Gates over it are not",
 		"             judged (exit 3).",
 		"  q, Ctrl-C  end the run in order and write the report. Ctrl-C again does not",

@@ -33,7 +33,7 @@ func Start(t *testing.T) context.Context {
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	ctx, expire := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, expire := context.WithTimeout(ctx, 10*time.Minute) // a busy machine takes minutes
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("close the browser: %v", err)
