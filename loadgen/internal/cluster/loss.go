@@ -24,6 +24,8 @@ const (
 	probeEvery = time.Second
 	// unreachableFor is how long connections must fail before the cluster counts as gone.
 	unreachableFor = 3 * time.Second
+	// timeoutsFor is the same for connections that time out, which they also do if this machine is too busy to make them.
+	timeoutsFor = 15 * time.Second
 	// silentFor bounds an answer: kube-apiserver gives up on requests after a minute.
 	silentFor = time.Minute
 	// dialWithin bounds the making of a connection.
@@ -116,7 +118,11 @@ func awaitLoss(ctx context.Context, p prober) error {
 		case lost.IsZero():
 			lost = began
 		}
-		if !lost.IsZero() && time.Since(lost) >= unreachableFor {
+		within := unreachableFor
+		if timedOut(err) {
+			within = timeoutsFor
+		}
+		if !lost.IsZero() && time.Since(lost) >= within {
 			return fmt.Errorf("%s since %s", plainly(err), lost.UTC().Format("15:04:05 MST"))
 		}
 		if answer == nil {
@@ -135,11 +141,15 @@ func ours(err error) bool {
 		[]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM}, code)
 }
 
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // plainly returns an error of a connection without the address that it repeats.
 func plainly(err error) string {
 	var dns *net.DNSError
 	var code syscall.Errno
-	var timeout net.Error
 	switch {
 	case ofProxy(err) != nil:
 		return "the proxy on the way to it cannot be used: " + oneLine(ofProxy(err))
@@ -147,7 +157,7 @@ func plainly(err error) string {
 		return "no such host " + dns.Name
 	case errors.As(err, &code):
 		return code.Error()
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case timedOut(err):
 		return "no connection can be made"
 	}
 	return "connections are closed without an answer"
@@ -206,9 +216,8 @@ func (p *probe) ask(ctx context.Context) error {
 // unanswered reports whether an error means that a connection was not made, or was
 // closed before the server said anything.
 func unanswered(err error) bool {
-	var timeout net.Error
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || ofProxy(err) != nil ||
-		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || errors.As(err, &timeout) && timeout.Timeout()
+		errors.As(err, new(*net.DNSError)) || errors.As(err, new(syscall.Errno)) || timedOut(err)
 }
 
 func (p *probe) dial(ctx context.Context) error {

@@ -76,8 +76,14 @@ func TestUnreachableClusterIsLost(t *testing.T) {
 				}
 				return never, nil
 			},
-			dials: func(time.Duration) error { return unreachable }, after: 5 * time.Second, want: "no connection can be made since ",
+			dials: func(time.Duration) error { return unreachable }, after: timeoutsFor + 2*time.Second, want: "no connection can be made since ",
 		},
+		"connections time out on a busy machine": {answers: away(loss, loss+12*time.Second, unreachable), dials: func(at time.Duration) error {
+			if at >= loss && at < loss+12*time.Second {
+				return unreachable
+			}
+			return nil
+		}},
 		"hangs": {
 			answers: func(at time.Duration) (time.Duration, error) {
 				if at < loss {
