@@ -122,8 +122,11 @@ func nested(t *testing.T, r result.Requests, metrics, audit result.Breakdown) {
 	if _, found := parts[result.PartFairness]; !found {
 		t.Errorf("%s: fairness is not known: %v", what, audit.Warnings)
 	}
-	if reads := r.Verb == "get" || r.Verb == "list"; reads == (parts[result.PartAdmission] > 0) {
-		t.Errorf("%s: admission %v s", what, parts[result.PartAdmission])
+	// A busy machine leaves no metric from which to tell admission from fairness.
+	admission, admitted := parts[result.PartAdmission]
+	_, either := parts[result.PartAdmissionOrFairness]
+	if reads := r.Verb == "get" || r.Verb == "list"; reads && admission > 0 || !reads && !admitted && !either {
+		t.Errorf("%s: admission %v s, known: %v", what, admission, admitted)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestAlertGates(t *testing.T) {
 	l, m := diskRun(t, record.Options{}, nil)
 	a := l.Archive()
 	for _, c := range []gateCase{
-		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s into storm, for 2m45s: The disk under etcd-1 is slow"},
+		{"alert: EtcdWALFsyncSlow, fires: true, over: [storm]", result.Pass, 1, "EtcdWALFsyncSlow: fired 73 s into storm, for 2m45s: WAL fsync of etcd-1 is slow"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm]", result.Pass, 0, "did not fire in calm"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [calm, storm]", result.Fail, 1, "fired 73 s into storm"},
 		{"alert: EtcdWALFsyncSlow, fires: false, over: [recovery]", result.Fail, 1, "fired before recovery, and still did, for 2m45s"},

@@ -79,7 +79,7 @@ func TestConditionsEndARunWhenTheyHold(t *testing.T) {
 
 func TestAlertEndsARunWhenItFires(t *testing.T) {
 	after, why := slowDisk(t, "[{alert: EtcdWALFsyncSlow, over: [storm]}]")
-	if after < time.Minute || !strings.Contains(why, "abortOn: alert EtcdWALFsyncSlow in phase storm, ") || !strings.Contains(why, "it fires (The disk under etcd-1 is slow") {
+	if after < time.Minute || !strings.Contains(why, "abortOn: alert EtcdWALFsyncSlow in phase storm, ") || !strings.Contains(why, "it fires (WAL fsync of etcd-1 is slow") {
 		t.Errorf("after %s: %q", after, why)
 	}
 	later, why := slowDisk(t, "[{gate: quiet, for: 20s}]")
