@@ -193,8 +193,8 @@ func (c *cleaner) say(to func(string), line string) {
 func (c *cleaner) attempt(ctx context.Context) error {
 	c.removed.Unseen = nil
 	err := c.relabel(ctx)
-	if err == nil {
-		err = c.namespaces(ctx)
+	if !unreachable(err) {
+		err = errors.Join(err, c.namespaces(ctx))
 	}
 	switch {
 	case unreachable(err):

@@ -1,12 +1,14 @@
 package cluster
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,6 +56,34 @@ func TestRecordedObjectsAreRemoved(t *testing.T) {
 	}
 	if _, err := client.Resource(resource).Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
 		t.Errorf("the object of others: %v", err)
+	}
+}
+
+// A user who may not give a namespace its label back still removes what has it.
+func TestRefusedLabelsDelayNoRemoval(t *testing.T) {
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	stripped := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "stripped", UID: "uid-stripped"}}
+	client := metadatafake.NewSimpleMetadataClient(scheme, stripped)
+	client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(namespaces.GroupResource(), "stripped", errors.New("no"))
+	})
+	var m made
+	m.add(namespaces, "Namespace", "uid-stripped")
+	all := inhabited()
+	c := cleanerOf(all, "r1")
+	c.metadata, c.made, c.devices = client, &m, true
+	if err := c.attempt(t.Context()); err == nil || !strings.Contains(err.Error(), "label namespaces stripped") {
+		t.Errorf("the refusal is not reported: %v", err)
+	}
+	if _, err := client.Resource(namespaces).Get(t.Context(), "stripped", metav1.GetOptions{}); err == nil {
+		t.Error("the namespace without its label is left")
+	}
+	if left := strings.Join(present(t, all), " "); strings.Contains(left, "r1") {
+		t.Errorf("left: %s", left)
 	}
 }
 
