@@ -20,7 +20,7 @@ import (
 type census struct {
 	forecast
 	there   map[string]map[string]labels.Set // labels by resource, then by namespace and name
-	open    map[string]bool                  // resources of which there are objects that are not in there
+	open    map[string]bool                  // resources with objects that there does not list
 	coming  map[string][]labels.Set          // labels of objects of loads that come and go, by resource
 	batches map[string][]member              // by path
 	deploys map[string]scenario.Action       // by name
@@ -44,10 +44,10 @@ const (
 	mostLooked = 2_000_000
 )
 
-// controlled are the resources of which controllers make objects by themselves.
+// controlled are the resources whose objects controllers make by themselves.
 var controlled = []string{"events", "events.events.k8s.io", "endpoints", "endpointslices.discovery.k8s.io"}
 
-// ofWorkloads are the resources of which controllers make objects for workloads.
+// ofWorkloads are the resources whose objects controllers make for workloads.
 var ofWorkloads = []string{"pods", "replicasets.apps", "controllerrevisions.apps", "jobs.batch", "resourceclaims.resource.k8s.io"}
 
 func newCensus(f forecast) *census {
@@ -121,7 +121,7 @@ func (c *census) batch(path string) scenario.PlacedBatch {
 	return all[slices.IndexFunc(all, func(b scenario.PlacedBatch) bool { return b.Path == path })]
 }
 
-// phase does the actions of a phase: first those of its start, in order, then the others at their times.
+// phase does the actions of a phase: first the immediate ones, in order, then the later ones at their times.
 func (c *census) phase(p *scenario.Phase) {
 	for _, l := range c.s.Loads() {
 		if l.Phase == p.Name && l.Batch().Has() {
@@ -179,7 +179,7 @@ func (c *census) phase(p *scenario.Phase) {
 	}
 }
 
-// act does an action once, with at most so many requests, and returns the number of its requests.
+// act does an action once, with at most the given number of requests, and returns the number of its requests.
 func (c *census) act(a *scenario.Action, phase, path string, how scenario.Certainty, most int) int {
 	switch {
 	case a.Has():
@@ -383,8 +383,8 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 	}
 	all := []string{own}
 	if a.Kind == "deploy" || a.Kind == "delete" {
-		for _, kind := range besides(deploy) {
-			all = append(all, besideResources[kind])
+		for _, kind := range companionsOf(deploy) {
+			all = append(all, companionResources[kind])
 		}
 	}
 	if a.Kind == "delete" && !slices.Contains(all, "services") { // whether it has one or not
@@ -406,8 +406,8 @@ func (c *census) workload(a scenario.Action, name, phase string) {
 	c.controllers(deploy.WorkloadKind())
 }
 
-// besideResources are the resources of besides.
-var besideResources = map[string]string{
+// companionResources are the resources of companionsOf.
+var companionResources = map[string]string{
 	"Service": "services", "PodGroup": "podgroups.scheduling.k8s.io", "ResourceClaimTemplate": "resourceclaimtemplates.resource.k8s.io",
 	"HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",
 }

@@ -60,7 +60,7 @@ func lines(rows map[string]string) (text string) {
 	return text
 }
 
-// Held watches go on to be opened in later phases; a phase that ends by a condition bounds what is sent.
+// Held watches are still opened in later phases; a phase that ends by a condition bounds what is sent.
 func TestForecastOfPhases(t *testing.T) {
 	rows := forecastOf(t, `
 phases:
@@ -116,7 +116,7 @@ func TestForecastOfActions(t *testing.T) {
 	}
 }
 
-// Tenants have rights of their own, and nodes with tokens ServiceAccounts.
+// Tenants have separate rights, and nodes with tokens ServiceAccounts.
 func TestForecastOfIdentities(t *testing.T) {
 	rows := forecastOf(t, `
 nodes: {count: 5, identity: token, kubeProxy: true}

@@ -143,7 +143,7 @@ func (f forecast) nodes(plan Plan) {
 
 // workloads adds what deploys make, and what controllers make of it.
 func (f forecast) workloads(plan Plan) {
-	for _, made := range []map[string]int{plan.Workloads, plan.Beside} {
+	for _, made := range []map[string]int{plan.Workloads, plan.Companions} {
 		for _, kind := range slices.Sorted(maps.Keys(made)) {
 			f.creates(kind, made[kind], scenario.Exact, inRun, "workloads")
 		}

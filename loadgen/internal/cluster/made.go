@@ -26,7 +26,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/internal/apiclient"
 )
 
-// made records the UIDs of objects without a namespace that a run creates. The run's actions, or somebody else,
+// made records the UIDs of objects without a namespace that a run creates. The run's actions and other clients
 // may change the labels of an object, but not its UID. The zero value is empty and safe for concurrent use.
 type made struct {
 	mu  sync.Mutex

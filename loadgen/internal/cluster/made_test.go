@@ -17,7 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Recorded objects are removed without their label. An object of the same name that somebody else made stays, and an
+// Recorded objects are removed without their label. An object that another client made stays, and an
 // object that a finalizer holds is reported with the command that removes it.
 func TestRecordedObjectsAreRemoved(t *testing.T) {
 	resource := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses"}

@@ -23,8 +23,8 @@ type Plan struct {
 	Fidelity, KubeletAddress string
 	DeviceClass              string // empty: the nodes have no devices
 	Pods, Watches            int    // at most at a time
-	// Workloads that are deployed and objects that deploys make Beside them, by kind.
-	Workloads, Beside map[string]int
+	// Workloads that are deployed, and the Companions that deploys make with them, by kind.
+	Workloads, Companions map[string]int
 	// ByControllers are the objects that controllers make of the workloads, by kind; Replaced is the certainty of these numbers.
 	ByControllers map[string]int
 	Replaced      scenario.Certainty
@@ -151,7 +151,7 @@ func (p Plan) String() string {
 
 func (p Plan) contents() string {
 	var parts []string
-	for _, some := range []map[string]int{p.Workloads, p.Beside, {"pod": p.Pods}} {
+	for _, some := range []map[string]int{p.Workloads, p.Companions, {"pod": p.Pods}} {
 		for _, kind := range slices.Sorted(maps.Keys(some)) {
 			if some[kind] > 0 {
 				parts = append(parts, count(some[kind], kind))

@@ -120,7 +120,7 @@ phases:
   load: [{name: u, kind: watches, count: 10, rate: 50/s}, {name: c, kind: changes, watches: w, rate: 2/s}]
 `)
 	p := staging().Plan(s)
-	if p.Pods != 15 || p.Watches != 130 || p.Rate != 3 || p.Workloads["Deployment"] != 2 || p.Beside["Service"] != 0 {
+	if p.Pods != 15 || p.Watches != 130 || p.Rate != 3 || p.Workloads["Deployment"] != 2 || p.Companions["Service"] != 0 {
 		t.Errorf("%+v", p)
 	}
 	if text := p.String(); !strings.Contains(text, "1 simulated node, ") || !strings.Contains(text, "all with the identity of the load") {

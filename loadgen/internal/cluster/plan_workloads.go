@@ -18,7 +18,7 @@ type planned struct {
 // countWorkloads follows the workloads through the phases. It counts what deploys make, what controllers make of it, and the most
 // pods at a time.
 func (p *Plan) countWorkloads(s *scenario.Scenario) {
-	p.Workloads, p.Beside, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
+	p.Workloads, p.Companions, p.ByControllers = map[string]int{}, map[string]int{}, map[string]int{}
 	if replacesPods(s) {
 		p.Replaced = scenario.AtLeast
 	}
@@ -66,8 +66,8 @@ func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, 
 	kind, replicas := a.WorkloadKind(), a.Replicas
 	if !w.there {
 		p.Workloads[kind]++
-		for _, beside := range besides(a) {
-			p.Beside[beside]++
+		for _, kind := range companionsOf(a) {
+			p.Companions[kind]++
 		}
 		if kind == scenario.Deployment {
 			p.ByControllers["ReplicaSet"]++
@@ -89,8 +89,8 @@ func (p *Plan) countDeploy(s *scenario.Scenario, w *planned, a scenario.Action, 
 	w.most = max(replicas, a.Autoscale.Max)
 }
 
-// besides returns the kinds of the objects that a deploy makes beside its workload.
-func besides(a scenario.Action) (kinds []string) {
+// companionsOf returns the kinds of the objects that a deploy makes in addition to its workload.
+func companionsOf(a scenario.Action) (kinds []string) {
 	for _, x := range []struct {
 		kind  string
 		makes bool

@@ -7,7 +7,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Expected is what a replay of a certain length sends and makes. It assumes that the API server takes the objects that the replay
+// Expected lists what a replay of a certain length sends and makes. It assumes that the API server takes the objects that the replay
 // makes, and answers as in the trace.
 type Expected struct {
 	Requests []ExpectedRequests // in the order of Load's results
@@ -21,11 +21,11 @@ type Expected struct {
 // ExpectedRequests are requests of one verb and resource, as in the results.
 type ExpectedRequests struct {
 	Verb, Resource string
-	Count, Mapped  int64   // requests, and those of them that go to ConfigMaps instead
+	Count, Mapped  int64   // requests, and how many of them go to ConfigMaps instead
 	Sent           float64 // mean size of the bodies, in bytes
 }
 
-// Expect returns what a replay sends and makes in its first length. namespaced is that of Needs.
+// Expect returns what a replay sends and makes in its first length. namespaced is as for Needs.
 func Expect(t *trace.Trace, o Options, namespaced map[string]bool, length time.Duration) Expected {
 	p := newPlan(t, o, make([]string, Namespaces(t, o.Copies)))
 	for i := range p.actions {
