@@ -71,15 +71,18 @@ func readKubectl(t *testing.T, stderr io.Writer, dir string, args ...string) *bu
 func TestControlPlanePods(t *testing.T) {
 	c := shared.Cluster()
 	kube := client(t, c, "admin")
-	for _, component := range c.Components {
+	for i, component := range c.Components {
 		pod := controlPlanePod(t, kube, component.Kind+"-control-plane", "is Ready", podReady)
 		container := pod.Spec.Containers[0]
 		if !slices.Equal(container.Command, append([]string{component.Kind}, component.Args...)) {
 			t.Errorf("%s runs %q, not %q", pod.Name, container.Command, component.Args)
 		}
-		if got := pod.Status.ContainerStatuses[0].State.Running.StartedAt; !got.Time.Equal(component.Started.Truncate(time.Second)) {
-			t.Errorf("%s was started at %v, not at %v", pod.Name, got, component.Started)
-		}
+		// A component that loses its lease on a busy machine is restarted: cluster.json has its newest start.
+		controlPlanePod(t, kube, pod.Name, "has run since the component's start", func(p *corev1.Pod) bool {
+			running := p.Status.ContainerStatuses[0].State.Running
+			now, err := control.Load(c.Dir)
+			return err == nil && running != nil && running.StartedAt.Time.Equal(now.Components[i].Started.Truncate(time.Second))
+		})
 	}
 	if got := ok(t, "kubectl", "--dir", c.Dir, "get", "nodes"); !strings.Contains(got, "control-plane   Ready    control-plane ") {
 		t.Errorf("nodes:\n%s", got)
