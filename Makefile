@@ -1,12 +1,12 @@
 # Two commands do everything on a machine with Go, make and bash: `make demo` and
-# `make test`, which needs a browser too. The first build compiles Kubernetes: about 6 to 10 minutes on two
-# cores; after that Go's build cache serves.
+# `make test`, which needs a browser too. The first build compiles Kubernetes: about 17 minutes on two
+# cores. Later builds take seconds.
 
 SHELL := /bin/bash
 BIN := $(CURDIR)/bin
 REVISION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
-# Of Kubernetes; empty: that of go.mod. Others have a module file of their own: controlplane/versions.
+# The minor version of Kubernetes. Empty: the version in go.mod. controlplane/versions has the module files of the others.
 VERSION :=
 VERSIONS := 1.36 1.35
 ifneq ($(VERSION),)
@@ -18,7 +18,7 @@ endif
 STAMP := -X github.com/stormglass/stormglass/internal/version.version=$(REVISION)
 LDFLAGS = $(shell cat $(firstword $(wildcard controlplane/versions/$(VERSION)/ldflags) tools/ldflags))
 
-.PHONY: help build loadgen controlplane flags versions features demo test lint unit tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install test-compose test-darwin podman release-tools container-runtime test-realnode clean
+.PHONY: help build loadgen controlplane flags versions features demo test check lint unit planes tools browser kubelet calibrate-node calibrate diagnose-score imports man fuzz bench storms incidents panels snapshot test-snapshot images test-images test-install test-compose test-darwin podman release-tools container-runtime test-realnode clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ versions: build ## Build the control plane of each supported version and run rol
 demo: build ## Run a small rollout on the bundled control plane and report
 	$(BIN)/loadgen run rollout-demo
 
-features: build ## Compare each feature gate, off and on, in pairs of planes of their own (about 3 hours)
+features: build ## Compare each feature gate, off and on, in pairs of planes (about 3 hours)
 	for s in $$($(BIN)/loadgen scenarios | grep -o '^features/[A-Za-z]*'); do \
 	  $(BIN)/loadgen ab $$s --a variant=off --b variant=on --figure all --looks 6 --alpha 1% || [ $$? -ne 4 ] || exit 4; done
 
@@ -63,25 +63,26 @@ incidents: build ## Run every incident with its remedy, full size, and compare
 	@status=0; for s in $(INCIDENTS); do $(BIN)/loadgen run $$s --variant all || status=$$?; done; \
 	for s in etcd-kills etcd-restore; do $(BIN)/loadgen run $$s || status=$$?; done; exit $$status
 
-bench: ## What the load engine and simulated nodes cost, beside client-go (about half an hour)
+bench: ## Compare the cost of the load engine and simulated nodes with client-go (about half an hour)
 	set -o pipefail; go test ./loadgen/bench -run '^$$' -bench . -benchtime 1x -count 6 -timeout 2h | tee /dev/stderr | go tool benchstat -
 
-test: lint unit ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
+test: check planes ## Lint, then every test (brings up small control planes; needs a browser, see `make browser`)
 
-# Tests of real planes measure time, so they go first; the others take what they leave of the machine, with
-# a larger heap for a fifth less CPU time.
-# Lint has vetted them.
+check: lint unit ## Lint, then the tests that need no control plane
+
+# Tests on control planes measure time, so they have the machine to themselves.
 PLANES := cmd/loadgen controlplane deploy/realplane loadgen/internal/realplane loadgen/testplane loadgen
-GO_TEST := go test -timeout 30m -p 2 -vet off -ldflags -s
+# Lint has vetted the packages.
+GO_TEST := go test -timeout 1h -p 2 -vet off -ldflags -s
 
-unit: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
-unit: export STORMGLASS_LOADGEN = $(BIN)/loadgen
-unit: export STORMGLASS_TOOLS = $(BIN)/tools
-unit: build tools browser
-	others=$$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$'); \
-	GOGC=400 nice -n 10 $(GO_TEST) $$others & \
-	$(GO_TEST) $(addprefix ./,$(PLANES)); status=$$?; \
-	wait $$! && exit $$status
+unit planes: export STORMGLASS_CONTROLPLANE = $(BIN)/controlplane
+unit planes: export STORMGLASS_LOADGEN = $(BIN)/loadgen
+unit planes: export STORMGLASS_TOOLS = $(BIN)/tools
+unit: build tools browser ## Run the tests that need no control plane
+	GOGC=400 $(GO_TEST) $$(go list ./... | grep -vE '^[^/]+/[^/]+/[^/]+/($(subst $() ,|,$(PLANES)))$$')
+
+planes: build tools browser ## Run the tests that start control planes
+	$(GO_TEST) $(addprefix ./,$(PLANES))
 
 lint: ## gofmt, go vet, staticcheck; the import rules are a test
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -118,16 +119,16 @@ container-runtime:
 calibrate-node: container-runtime controlplane kubelet ## Compare simulated nodes with a real kubelet, request by request (needs root, containerd, runc, iptables; ARGS=--help; lives of pods: ARGS=--lives)
 	$(BIN)/calibrate --kubelet $(BIN)/kubelet --kube-proxy $(BIN)/kube-proxy --controlplane $(BIN)/controlplane $(ARGS)
 
-test-realnode: container-runtime controlplane kubelet ## Test what runs in real containers, on real kubelets: nodes, workers of a Job (needs root, containerd, runc; beside `make test`)
+test-realnode: container-runtime controlplane kubelet ## Test nodes and workers of a Job on real kubelets in containers (needs root, containerd and runc; `make test` does not run it)
 	CGO_ENABLED=0 go build -ldflags '-s -w $(LDFLAGS) $(STAMP)' -o $(BIN)/static/loadgen ./cmd/loadgen
 	go vet -tags realnode ./loadgen/internal/realnode
 	STORMGLASS_CONTROLPLANE=$(BIN)/controlplane STORMGLASS_LOADGEN=$(BIN)/static/loadgen STORMGLASS_KUBELET=$(BIN)/kubelet \
 	  go test -tags realnode -count 1 -timeout 25m -v ./loadgen/internal/realnode
 
-calibrate: build ## Measure the error rates of `loadgen ab`: A beside A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
+calibrate: build ## Measure the error rates of `loadgen ab`: A against A, planted regressions, a busy machine (about 6 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/pairs $(ARGS)
 
-diagnose-score: build ## Plant faults of known kinds beside storms and score the diagnosis (about 4 hours, resumable; ARGS=-help)
+diagnose-score: build ## Plant faults of known kinds during storms and score the diagnosis (about 4 hours, resumable; ARGS=-help)
 	go run ./loadgen/calibrate/diagnosis $(ARGS)
 
 man: build ## Write the manual pages of both programs to bin/man

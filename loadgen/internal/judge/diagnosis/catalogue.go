@@ -122,9 +122,9 @@ var anyJob = fmt.Sprintf("job=~%q", strings.Join(record.Jobs(), "|"))
 
 // query returns the signal's PromQL with a range of rates.
 func (s *signal) query(window time.Duration) string {
-	expr := rates.ReplaceAllString(s.Expr, rateOfNew)
+	expr := counts.ReplaceAllString(rates.ReplaceAllString(s.Expr, rateOfNew), countOfNew)
 	duration := func(d time.Duration) string { return model.Duration(d.Truncate(time.Millisecond)).String() }
-	return strings.NewReplacer("$range", duration(window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
+	return strings.NewReplacer("$range", duration(window), "$long", duration(2*window), "$before", duration(window-time.Millisecond), "$age", fmt.Sprintf("%g", window.Seconds()), "$any", anyJob).Replace(expr)
 }
 
 // rates matches $rate(SELECTOR), and rateOfNew replaces it. A counter that appears with its first count has no rate of
@@ -133,6 +133,12 @@ func (s *signal) query(window time.Duration) string {
 var rates = regexp.MustCompile(`\$rate\(([a-z_]+\{[^}]*\})\)`)
 
 const rateOfNew = `(($1 unless $1 offset $$before) / $$age and on(job, instance) (up{$$any} offset $$before == 1) or rate($1[$$range]))`
+
+// counts matches $count(SELECTOR), and countOfNew replaces it with the counter's growth within a range. Unlike increase it does
+// not extrapolate, which may double the count of a burst.
+var counts = regexp.MustCompile(`\$count\(([a-z_]+\{[^}]*\})\)`)
+
+const countOfNew = `(($1 unless $1 offset $$before) and on(job, instance) (up{$$any} offset $$before == 1) or clamp_min($1 - $1 offset $$before, 0))`
 
 // partName matches the name of a part in an expression.
 var partName = regexp.MustCompile(`\$\(([a-z]+)\)`)

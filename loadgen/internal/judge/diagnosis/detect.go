@@ -19,6 +19,8 @@ const (
 	floorShare = 0.01
 	// held is the number of consecutive scrapes that must deviate.
 	held = 2
+	// mostIdle is the longest time without any call between two values that count as consecutive.
+	mostIdle = 15 * time.Second
 )
 
 // starvedBy is the maximum that waiting for processors adds to a latency, as a multiple of each signal that measures
@@ -212,6 +214,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	// A rate covers the time since the previous value, so an episode begins there.
 	var before, after time.Time
 	var previous time.Time
+	var seen time.Time           // the last value of the run, or the last time without calls after it
 	was, earlier := false, false // whether the previous value, or the one before the run of values, deviated already
 	end := func() {
 		if len(run) >= s.hold() && !run[len(run)-1].T.Before(before.Add(s.Lasts)) {
@@ -231,7 +234,7 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 	}
 	// A signal without values no longer deviates.
 	vanished := func(now time.Time) {
-		if len(run) > 0 && now.Sub(run[len(run)-1].T) > 3*step && gap == 0 {
+		if len(run) > 0 && now.Sub(seen) > 3*step && gap == 0 {
 			after = run[len(run)-1].T.Add(step)
 			end()
 		}
@@ -254,10 +257,12 @@ func (one series) episodes(calm, under result.Span, step time.Duration, share fl
 					before = previous
 				}
 			}
-			run, gap, after = append(run, p), 0, time.Time{}
+			run, gap, after, seen = append(run, p), 0, time.Time{}, p.T
+		case len(run) > 0 && !finite(p.V) && p.T.Sub(run[len(run)-1].T) <= max(mostIdle, 3*step): // a ratio without a call is no calm value
+			seen = p.T
 		case len(run) > 0:
 			if gap == 0 {
-				after = p.T
+				after = run[len(run)-1].T.Add(step)
 			}
 			if gap++; gap > 1 {
 				end()

@@ -526,3 +526,36 @@ func TestStarvationIsSubtracted(t *testing.T) {
 		}
 	}
 }
+
+// TestBurstsOfCalls: a webhook that is called in bursts has no latency between them. That is no calm value, unless it
+// lasts.
+func TestBurstsOfCalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow []int // evaluations that see slow calls: a burst shows in two
+		fast []int
+		want int
+	}{
+		"one burst":                  {slow: []int{20, 21}},
+		"two bursts":                 {slow: []int{20, 21, 24, 25}, want: 1},
+		"fast calls between":         {slow: []int{20, 21, 26, 27}, fast: []int{22, 23, 24, 25}},
+		"bursts far apart":           {slow: []int{20, 21, 40, 41}},
+		"long bursts that are apart": {slow: []int{20, 21, 22, 40, 41, 42}, want: 2},
+	} {
+		var points []archive.Point
+		for n := range 60 {
+			v := math.NaN()
+			switch {
+			case slices.Contains(c.slow, n):
+				v = 6
+			case n < 10 || slices.Contains(c.fast, n):
+				v = 0.002
+			}
+			points = append(points, archive.Point{T: begin.Add(time.Duration(n) * 2 * time.Second), V: v})
+		}
+		calm, under := result.Span{From: begin, To: begin.Add(20 * time.Second)}, result.Span{From: begin.Add(20 * time.Second), To: begin.Add(2 * time.Minute)}
+		got := series{signal: known.signal("webhook"), component: "binding", points: points}.episodes(calm, under, 2*time.Second, 1, nil)
+		if len(got) != c.want {
+			t.Errorf("%s: %d episodes, want %d: %+v", name, len(got), c.want, got)
+		}
+	}
+}

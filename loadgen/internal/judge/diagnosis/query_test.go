@@ -128,7 +128,7 @@ load 5s
   apiserver_terminated_watchers_total{job="kube-apiserver", instance="a", resource="few"} 3x19 7x20
   apiserver_terminated_watchers_total{job="kube-apiserver", instance="a", resource="many"} 3x19 23x20
   apiserver_terminated_watchers_total{job="kube-apiserver", instance="a", resource="crowd"} 3x19 23x20
-  apiserver_longrunning_requests{job="kube-apiserver", instance="a", resource="crowd", verb="WATCH"} 150x40
+  apiserver_longrunning_requests{job="kube-apiserver", instance="a", resource="crowd", verb="WATCH"} 101x40
   stormglass_process_run_delay_seconds_total{job="loadgen", component_instance="loadgen"} 0+`+c.wait+`x40
   stormglass_process_timeslices_total{job="loadgen", component_instance="loadgen"} 0+1000x40
   stormglass_machine_busy_seconds_total{job="loadgen"} 0+`+c.busy+`x40
@@ -443,5 +443,25 @@ load 5s
 eval range from 65s to 85s step 5s `+known.signal("workload-stalled").query(window)+`
   {workload="stuck"} 20 20 20 20 20
   {workload="rolls"} 0 0 0 0 0
+`)
+}
+
+// A scrape at the boundary of a phase comes between two others, and a scrape of a busy machine comes late. A machine that is full before and
+// after it is full there too.
+func TestMachineIsFullAtBoundaries(t *testing.T) {
+	evaluate(t, `
+load 1s
+  stormglass_machine_busy_seconds_total{job="loadgen"} 20 _ _ _ _ 30 _ _ _ _ 40 _ _ _ 48 _x11
+  stormglass_machine_own_seconds_total{job="loadgen"} 0 _ _ _ _ 5 _ _ _ _ 10 _ _ _ 14 _x11
+  stormglass_machine_processors{job="loadgen"} 2x25
+
+eval instant at 15s `+known.signal("machine-busy").query(window)+`
+  {job="loadgen"} 1
+
+eval instant at 21s `+known.signal("machine-busy").query(window)+`
+  {job="loadgen"} 1
+
+eval instant at 15s `+known.signal("machine-others").query(window)+`
+  {job="loadgen"} 0.5
 `)
 }
