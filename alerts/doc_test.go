@@ -51,8 +51,8 @@ Prometheus rules for a production cluster or a run: load [alerts/](../../alerts)
 
 ## The alerts
 
-Each with the smallest fault that fires it, and its [incident](../records/incidents/README.md). ` + "`loadgen alerts`" + ` prints the
-[proof](../records/proofs.md) of each.
+Each with the smallest fault that fires it, and its [incident](../incidents/README.md). ` + "`loadgen alerts`" + ` prints the
+[proof](../../loadgen/lab/records/proofs.md) of each.
 
 An alert outlasts its cause: its range holds what is over, and ` + "`for`" + ` begins when enough is in the range. A disk that is slow for 18 s fires
 EtcdWALFsyncSlow 72 s after it began, for a minute. Gates on alerts say how far back the rule looked ([alert gates](objectives.md#alert-gates)).

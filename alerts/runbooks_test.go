@@ -59,7 +59,7 @@ func runbooksPage(t *testing.T) []byte {
 	for _, a := range mustRules(t) {
 		fmt.Fprintf(&b, "\n## %s\n\nSeverity %s, component %s. Smallest fault: %s.", a.Alert, a.Labels["severity"], a.Labels["component"], a.Smallest)
 		if page := incidentOf(a); page != "" {
-			fmt.Fprintf(&b, " [Incident](../records/incidents/%s.md), reproduced.", page)
+			fmt.Fprintf(&b, " [Incident](../incidents/%s.md), reproduced.", page)
 		}
 		b.WriteString("\n\n")
 		for line := range strings.Lines(a.Annotations["runbook"]) {
@@ -71,7 +71,7 @@ func runbooksPage(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// incidentOf returns the page of docs/records/incidents about an alert; empty if there
+// incidentOf returns the page of docs/incidents about an alert; empty if there
 // is no such page.
 func incidentOf(a Alert) string {
 	// Alerts of no numbered incident, or that another page is closer to.

@@ -46,7 +46,7 @@
 //	GET serviceaccounts for credential providers,    none
 //	watch clustertrustbundles, when in use
 //
-// `make calibrate-node` counts both, verb by verb: docs/records/calibration.md.
+// `make calibrate-node` counts both, verb by verb: loadgen/lab/records/calibration.md.
 //
 // And a kube-proxy (cmd/kube-proxy/app, pkg/proxy), with spec.kubeProxy:
 //
@@ -85,5 +85,5 @@
 // kubelet that lags. A recovered node acts as a restarted kubelet: it registers
 // again, reports Ready, and reads its pods; containers that ran still run.
 //
-// docs/records/performance.md compares the cost of nodes, by fidelity, with KWOK's.
+// loadgen/lab/records/performance.md compares the cost of nodes, by fidelity, with KWOK's.
 package node

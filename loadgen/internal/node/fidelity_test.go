@@ -60,7 +60,7 @@ func (s *stub) awaitRequests(of string, n int, want string) {
 	})
 }
 
-// TestRequestsOfAKubelet compares with the requests of a kubelet 1.37.1 in a calibration (docs/records/calibration.md).
+// TestRequestsOfAKubelet compares with the requests of a kubelet 1.37.1 in a calibration (loadgen/lab/records/calibration.md).
 func TestRequestsOfAKubelet(t *testing.T) {
 	s, f := started(t, func(c *Config) { c.Spec.Fidelity, c.Spec.Events = Kubelet, false })
 	s.awaitRequests("registration", 0, "1 create csinodes, 6 create events, 1 create leases, 1 create nodes, 1 deletecollection resourceslices, "+

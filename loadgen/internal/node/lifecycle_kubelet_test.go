@@ -11,7 +11,7 @@ import (
 	"github.com/stormglass/stormglass/loadgen/scenario"
 )
 
-// Statuses of pods' lives in their order, as a kubelet 1.37.1 reported them (docs/records/pod-lives.md).
+// Statuses of pods' lives in their order, as a kubelet 1.37.1 reported them (loadgen/lab/records/pod-lives.md).
 func TestStatusesOfAKubelet(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	seconds := func(n time.Duration) scenario.Spread { return fixed(n * time.Second) }

@@ -27,7 +27,7 @@ const (
 	// refused, because the Node authorizer has not seen the binding yet.
 	firstLook = 50 * time.Millisecond
 	// unmountMin and unmountMax bound the time from the end of a pod's containers until its volumes are unmounted, as
-	// measured on a real kubelet (docs/records/calibration.md).
+	// measured on a real kubelet (loadgen/lab/records/calibration.md).
 	unmountMin, unmountMax = 200 * time.Millisecond, 800 * time.Millisecond
 	// One in rereadEvery ending pods is read again by its kubelet: the last two updates of a pod's status, which its
 	// status manager mostly sends as one, were separate. Measured: 0 to 0.4 of a pod's life, from run to run.

@@ -125,7 +125,7 @@ const (
 	// noticed is about the time until a kubelet's next look at a pod whose sandbox has started (pkg/kubelet/pleg).
 	noticed = time.Second
 	// startTakes is about the time from a kubelet's look at a pod until it reports a container that it starts then, as
-	// measured (docs/records/pod-lives.md).
+	// measured (loadgen/lab/records/pod-lives.md).
 	startTakes = 150 * time.Millisecond
 )
 

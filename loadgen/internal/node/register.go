@@ -23,7 +23,7 @@ const (
 	registerPatience  = time.Minute
 	registerThrottled = 10 * time.Minute
 	// Of kubelets that start, one in lateEvery reads its Node again, because its watch has not delivered it yet; one in
-	// informedEvery already knows the capacity of its disk. Measured on a real kubelet (docs/records/calibration.md).
+	// informedEvery already knows the capacity of its disk. Measured on a real kubelet (loadgen/lab/records/calibration.md).
 	lateEvery, informedEvery = 3, 4
 )
 

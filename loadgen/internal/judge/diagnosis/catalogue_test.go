@@ -90,7 +90,7 @@ func TestCatalogueIsWhole(t *testing.T) {
 			}
 		}
 		if m.Page != "" {
-			if _, err := os.Stat("../../../../docs/records/incidents/" + m.Page + ".md"); err != nil {
+			if _, err := os.Stat("../../../../docs/incidents/" + m.Page + ".md"); err != nil {
 				t.Errorf("mechanism %s: %v", m.Kind, err)
 			}
 		}
@@ -138,7 +138,7 @@ func generated() string {
 	for _, m := range known.Mechanisms {
 		page := ""
 		if m.Page != "" {
-			page = fmt.Sprintf("[%s](../records/incidents/%s.md)", m.Page, m.Page)
+			page = fmt.Sprintf("[%s](../incidents/%s.md)", m.Page, m.Page)
 		}
 		title := m.Title
 		if m.Load {

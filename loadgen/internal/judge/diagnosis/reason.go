@@ -476,7 +476,7 @@ func (r reasoning) cause(f firing) result.Cause {
 		c.Strength = max(c.Strength, e.strength)
 	}
 	if m.Page != "" {
-		c.Page = "docs/records/incidents/" + m.Page + ".md"
+		c.Page = "docs/incidents/" + m.Page + ".md"
 	}
 	if o := m.OnlyBy; o != nil && !r.deviatesBy(m.Any, o.Signal, f) {
 		c.Kind, c.Title, c.Look = o.Kind, o.Title, o.Look

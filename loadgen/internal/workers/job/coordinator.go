@@ -168,7 +168,7 @@ func (c Coordinator) args() []string {
 }
 
 // resources returns what the run requests: a core, and memory for the simulated nodes (0.3 MiB each,
-// docs/records/performance.md) and for the watches that no worker has (30 KiB each), with as much again for recorded
+// loadgen/lab/records/performance.md) and for the watches that no worker has (30 KiB each), with as much again for recorded
 // data.
 func (c Coordinator) resources() corev1.ResourceList {
 	watches := 0
