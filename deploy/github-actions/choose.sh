@@ -12,7 +12,7 @@ case ${VERSION:=source} in
 source) ;;
 *)
   if ! [[ $VERSION =~ $release ]]; then
-    echo "::error::version \"$VERSION\" is no release (as v1.2.3, or: source)"
+    echo "::error::version \"$VERSION\" is not a release (write it as v1.2.3, or source)"
     exit 2
   fi
   VERSION=v${VERSION#v}

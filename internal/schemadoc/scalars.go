@@ -3,19 +3,18 @@ package schemadoc
 import "strconv"
 
 const (
-	// DurationUnit is a unit of time.
+	// DurationUnit is a pattern that matches a unit of time.
 	DurationUnit = `(ns|us|µs|μs|ms|s|m|h)`
-	// DurationForm is a duration as scenario.Duration reads it, without the order of units.
+	// DurationForm is a pattern that matches a duration as scenario.Duration reads it, but with its units in any order.
 	DurationForm = `([0-9]*\.?[0-9]+` + DurationUnit + `([0-9]+(\.[0-9]+)?` + DurationUnit + `)*|0)`
 )
 
-// Duration is the schema of a length of time; the only number that is one is 0.
+// Duration returns the schema of a duration, which is a string or the number 0.
 func Duration() Part {
 	return Part{"type": []string{"string", "integer"}, "pattern": "^" + DurationForm + "$", "minimum": 0, "maximum": 0, "description": "A length of time, as 30s, 2m or 250ms"}
 }
 
-// Enum returns the schema of a text with a fixed set of values, which may be written without
-// quotes.
+// Enum returns the schema of a string with a fixed set of values. A value that is a number may be written without quotes.
 func Enum(values []string) Part {
 	var all []any
 	for _, v := range values {

@@ -22,19 +22,19 @@ const Draft = "https://json-schema.org/draft/2020-12/schema"
 // Part is a JSON Schema, or a part of one.
 type Part = map[string]any
 
-// Schema is the JSON Schema of a file format: a definition for the root type and for every
-// struct reached from it. Comments of fields are descriptions, fields without omitempty are
-// required, and a field's tag `zero` gives its default and refuses a written zero.
+// Schema is the JSON Schema of a file format, with a definition for the root type and for every struct reached from it. The
+// comment of a field is its description. Fields without omitempty are required. A tag `zero` of a field gives its default
+// and makes the schema refuse a zero.
 type Schema struct {
 	// File holds the schema that Check compares with.
 	File, Title string
 	// Tag is the struct tag that names the fields.
 	Tag string
-	// Scalars are the types that are not structs.
+	// Scalars maps a type that is not a struct to its schema.
 	Scalars map[string]Part
-	// Fields are added to fields, by "Type.name"; Types to types.
+	// Fields holds keywords to add to the schema of a field, by "Type.name"; Types holds keywords to add to a type, by name.
 	Fields, Types map[string]Part
-	// Given are definitions from elsewhere.
+	// Given holds ready definitions, by the name of their type. Schema does not generate these.
 	Given map[string]any
 
 	types Page
@@ -42,7 +42,7 @@ type Schema struct {
 	errs  []error
 }
 
-// Read takes in the structs of the package in dir.
+// Read parses the structs of the package in dir.
 func (s *Schema) Read(dir string) error { return s.types.Read(dir) }
 
 // Build returns the schema of the root type.
@@ -56,7 +56,7 @@ func (s *Schema) Build(root string) (Part, error) {
 	return whole, errors.Join(s.errs...)
 }
 
-// Check compares the schema of the root type with its file, or with -update rewrites it.
+// Check compares the schema of the root type with its file, or rewrites the file if update is set.
 func (s *Schema) Check(t *testing.T, root string, update bool) {
 	t.Helper()
 	whole, err := s.Build(root)
@@ -81,7 +81,7 @@ func (s *Schema) Check(t *testing.T, root string, update bool) {
 	}
 }
 
-// unused reports additions to fields and types that no longer exist.
+// unused adds an error for each entry of Fields and Types whose field or type does not exist.
 func (s *Schema) unused() {
 	for key := range s.Fields {
 		name, field, _ := strings.Cut(key, ".")
@@ -96,7 +96,7 @@ func (s *Schema) unused() {
 	}
 }
 
-// object is the definition of a struct.
+// object builds the definition of a struct and adds it to the schema.
 func (s *Schema) object(name string) Part {
 	def := Part{"type": "object", "additionalProperties": false}
 	s.defs[name] = def
@@ -119,7 +119,7 @@ func (s *Schema) object(name string) Part {
 	return def
 }
 
-// fieldNames lists the fields of a struct.
+// fieldNames returns the names of a struct's fields in the format.
 func (s *Schema) fieldNames(name string) (all []string) {
 	s.properties(name, func(field, _ string, _ Part) { all = append(all, field) })
 	return all
@@ -164,7 +164,7 @@ func (s *Schema) properties(name string, each func(field, option string, p Part)
 // quotedDefault matches the default among several values in a comment.
 var quotedDefault = regexp.MustCompile(`"([^"]+)" \([^()]*\bthe default\b`)
 
-// plainText is a comment as a sentence.
+// plainText returns a comment as a sentence.
 func plainText(comment string) string {
 	if comment == "" {
 		return ""
@@ -173,7 +173,7 @@ func plainText(comment string) string {
 	return strings.ToUpper(comment[:1]) + comment[1:]
 }
 
-// typed returns the schema of a type. A string takes any scalar, unchanged.
+// typed returns the schema of a type. A string accepts any scalar, which keeps its text.
 func (s *Schema) typed(e ast.Expr) Part {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -217,7 +217,7 @@ func (s *Schema) named(name string) Part {
 	return Part{"$ref": "#/$defs/" + name}
 }
 
-// give takes in a definition that is not made here, and those that it refers to.
+// give adds a definition of Given to the schema, and the definitions that it refers to.
 func (s *Schema) give(name string) {
 	if s.defs[name] != nil {
 		return
@@ -233,7 +233,7 @@ func (s *Schema) give(name string) {
 // noZero refuses every form of zero of a scalar.
 var noZero = Part{"anyOf": []any{Part{"const": 0}, Part{"type": "string", "pattern": `^[-+]?0*\.?0*([A-Za-zµμ]+|/[smh])?$`}}}
 
-// zero adds the content of the tag `zero:"DEFAULT; HINT"`.
+// zero adds the content of a tag `zero:"DEFAULT; HINT"` to p: the default, and that zero is refused.
 func (s *Schema) zero(p Part, tag string) {
 	text, _, _ := strings.Cut(tag, ";")
 	number, err := strconv.ParseFloat(text, 64)

@@ -1,6 +1,5 @@
-// Package schemadoc writes reference pages of file formats from the Go types
-// that define them and their comments, so that the pages cannot drift. Tests
-// use it: a page is a golden file.
+// Package schemadoc generates the reference pages and JSON Schemas of file formats from Go types and their comments. Tests use
+// it: each page or schema is a golden file, so that it cannot differ from the types.
 package schemadoc
 
 import (
@@ -19,20 +18,20 @@ import (
 	"testing"
 )
 
-// Marker ends the part of a page that is written by hand.
+// Marker is the line of a page after which the page is generated.
 const Marker = "<!-- generated from here on -->\n"
 
 // Page is a reference page: a head that is written by hand up to the Marker, then a
-// list of fields for the root type and for every struct reached from it.
+// list of fields for each root type and for every struct reached from one.
 type Page struct {
 	File string
 	// Intro is generated text before the lists.
 	Intro []byte
 	// Tag is the struct tag that names the fields: "json" or "yaml".
 	Tag string
-	// Scalars names the types that are not structs.
+	// Scalars maps a Go type that is not a struct to its name on the page.
 	Scalars map[string]string
-	// Untyped are the types that stand without their name, as the page's head says.
+	// Untyped lists the types that the page leaves out behind a field; the head of the page says so.
 	Untyped []string
 	// Documented requires a comment for every field. Without it, fields without a comment
 	// share a line.
@@ -46,10 +45,10 @@ type Page struct {
 	errs     []error
 }
 
-// field is a field as its page describes it first.
+// field is the first description of a field on its page.
 type field struct{ of, text, meaning string }
 
-// Read takes in the structs of the package in dir: those named, or all.
+// Read parses the structs of the package in dir: the named ones, or all.
 func (p *Page) Read(dir string, names ...string) error {
 	if p.structs == nil {
 		p.structs, p.comments, p.fields = map[string]*ast.StructType{}, map[string]string{}, map[string]field{}
@@ -82,9 +81,9 @@ func (p *Page) Read(dir string, names ...string) error {
 	return nil
 }
 
-// Check compares the page from the root type on with its file, or with -update rewrites
+// Check compares the page from the first root type on with its file, or with update rewrites
 // it. Fields without a comment are errors where comments are required.
-func (p *Page) Check(t *testing.T, root string, update bool) {
+func (p *Page) Check(t *testing.T, update bool, roots ...string) {
 	t.Helper()
 	have, err := os.ReadFile(p.File)
 	if err != nil {
@@ -97,7 +96,9 @@ func (p *Page) Check(t *testing.T, root string, update bool) {
 	p.out.Write(head)
 	p.out.WriteString(Marker)
 	p.out.Write(p.Intro)
-	p.table(root)
+	for _, root := range roots {
+		p.table(root)
+	}
 	text := p.out.Bytes()
 	if err := errors.Join(p.errs...); err != nil {
 		t.Error(err)
@@ -139,8 +140,8 @@ func (p *Page) table(name string) {
 
 // rows collects the rows of a type's list.
 type rows struct {
-	// plain are the fields without a comment since the last row, and again those that
-	// an earlier type has, by that type.
+	// plain holds the fields without a comment since the last row. again holds the fields that an earlier type describes, by
+	// that type.
 	plain []string
 	again map[string][]string
 	next  []string // types of fields
@@ -153,7 +154,7 @@ func (r *rows) endLine(out *bytes.Buffer) {
 	r.plain = nil
 }
 
-// rows writes the fields of a type that is owner or embedded in it.
+// rows writes the fields of the type name, which is owner or is embedded in it.
 func (p *Page) rows(name, owner string, rows *rows) {
 	for _, f := range p.structs[name].Fields.List {
 		text, inner := p.typeText(f.Type)
@@ -189,14 +190,14 @@ func (p *Page) rows(name, owner string, rows *rows) {
 			rows.endLine(&p.out)
 			fmt.Fprintf(&p.out, "- %s%s: %s\n", label, p.inBrackets(text), meaning)
 		case p.Documented:
-			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that says what it means", name, f.Names[0].Name))
+			p.errs = append(p.errs, fmt.Errorf("%s.%s has no comment that explains it", name, f.Names[0].Name))
 		default:
 			rows.plain = append(rows.plain, label+p.inBrackets(text))
 		}
 	}
 }
 
-// inBrackets is a type as it stands behind its field.
+// inBrackets returns the text behind a field that names the field's type: the type in parentheses, or "" if the page leaves it out.
 func (p *Page) inBrackets(text string) string {
 	if slices.Contains(p.Untyped, text) {
 		return ""
@@ -204,8 +205,8 @@ func (p *Page) inBrackets(text string) string {
 	return " (" + text + ")"
 }
 
-// withoutName returns a comment without the name it begins with, and without a verb
-// that says no more than "is": the page shows the name next to it.
+// withoutName removes from a comment the name at its beginning, and a verb that means "is": the page shows the name next to
+// the comment.
 func withoutName(comment, name string) string {
 	for _, verb := range []string{" is ", " are ", " holds ", ": "} {
 		if rest, ok := strings.CutPrefix(comment, name+verb); ok {
@@ -220,7 +221,7 @@ func withoutName(comment, name string) string {
 	return comment
 }
 
-// typeText names a type as the format knows it, and the struct in it, if any.
+// typeText returns the name of a type on the page, and the struct that the type contains, if any.
 func (p *Page) typeText(e ast.Expr) (text, inner string) {
 	object := "object of "
 	if p.Tag == "yaml" {

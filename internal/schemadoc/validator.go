@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Validator returns how an editor with a schema judges YAML.
+// Validator returns a function that validates YAML against a schema as an editor does.
 func Validator(t *testing.T, schema []byte) func(text []byte) error {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
@@ -34,7 +34,7 @@ func Validator(t *testing.T, schema []byte) func(text []byte) error {
 	}
 }
 
-// jsonOf is YAML as the JSON that editors take it for: its first document with something in it.
+// jsonOf converts YAML to JSON as editors do. It uses the first document that is not empty.
 func jsonOf(text []byte) (any, error) {
 	var value any
 	for documents := yaml.NewDecoder(bytes.NewReader(text)); value == nil; {

@@ -25,7 +25,7 @@ func TestScenarioDoc(t *testing.T) {
 	if err := errors.Join(page.Read("../../controlplane/control"), page.Read(".")); err != nil {
 		t.Fatal(err)
 	}
-	page.Check(t, "Scenario", *update)
+	page.Check(t, *update, "Scenario")
 }
 
 // faultKinds lists the kinds of fault with their fields. The faults of the control plane have
